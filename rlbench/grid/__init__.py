@@ -1,0 +1,1 @@
+"""Many runs: what to run, who runs it, where results lie."""

@@ -1,0 +1,1 @@
+"""From results on disk to what people read."""

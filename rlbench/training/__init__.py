@@ -1,0 +1,1 @@
+"""One run: from a specification to trained weights and the numbers on the way."""
