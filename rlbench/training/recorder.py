@@ -1,0 +1,37 @@
+"""Where a run puts its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Recorder(Protocol):
+    """Takes what a run tells of itself; the grid writes it to disk, tests keep it in memory."""
+
+    base_folder: Path
+
+    def update(self, row: Mapping[str, float | int | None]) -> None:
+        """Take one row of ``metrics.csv``. The columns are the same in every row of a run."""
+        ...
+
+    def timing(self, row: Mapping[str, float]) -> None:
+        """Take one row of ``timings.csv``: seconds by phase of one update."""
+        ...
+
+    def evaluation(self, row: Mapping[str, float | int | None]) -> None:
+        """Take one row of ``evals.csv``."""
+        ...
+
+    def samples(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take a few prompts with completions, for people to look at."""
+        ...
+
+    def progress(self, done: int, total: int, phase: str) -> None:
+        """Hear how far the run is."""
+        ...
+
+    def log(self, text: str) -> None:
+        """Take one line for ``log.txt``."""
+        ...

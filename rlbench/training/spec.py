@@ -1,0 +1,82 @@
+"""What one run is: a component of each kind, settings and a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from rlbench.errors import UsageError
+from rlbench.plugin.selection import Selection, parse
+from rlbench.training.settings import Settings
+
+if TYPE_CHECKING:
+    from rlbench.plugin.registry import Registry
+    from rlbench.types import Kind
+
+DEFAULT_SELECTIONS: Mapping[Kind, str] = {
+    "estimator": "group",
+    "loss": "clip",
+    "kl": "none",
+    "task": "addition",
+    "reward": "true",
+    "model": "lstm",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that decides the numbers of a run."""
+
+    selections: Mapping[Kind, Selection]
+    settings: Settings
+    seed: int
+
+    def to_payload(self) -> dict[str, Any]:
+        """Plain data from which another process builds the same run."""
+        return {
+            "selections": {kind: chosen.text() for kind, chosen in self.selections.items()},
+            "settings": self.settings.values(),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_payload(cls, registry: Registry, payload: Mapping[str, Any]) -> RunSpec:
+        """Build what `to_payload` described."""
+        return cls(
+            selections={
+                cast("Kind", kind): parse(registry, cast("Kind", kind), text)
+                for kind, text in payload["selections"].items()
+            },
+            settings=Settings.from_values(payload["settings"]),
+            seed=payload["seed"],
+        )
+
+    def needs(self, what: str) -> bool:
+        """Whether any component of this run declared a need."""
+        return any(what in chosen.component.needs for chosen in self.selections.values())
+
+
+def check(spec: RunSpec) -> None:
+    """Refuse settings that can't work with these components, before anything runs.
+
+    Raises:
+        UsageError: Names the setting, the component and what would work.
+    """
+    settings, estimator = spec.settings, spec.selections["estimator"]
+    if estimator.component.group_relative and settings.group_size < 2:
+        raise UsageError(
+            f"group_size={settings.group_size} with estimator {estimator.name!r}: it compares the "
+            "completions of one prompt, so it needs at least 2 of them; set group_size=2 or more"
+        )
+    if settings.minibatches > settings.prompts:
+        raise UsageError(
+            f"minibatches={settings.minibatches} with prompts={settings.prompts}: an optimiser step "
+            f"takes whole groups, so minibatches can be 1 to {settings.prompts}"
+        )
+    if settings.warmup >= settings.updates and settings.warmup > 0:
+        raise UsageError(
+            f"warmup={settings.warmup} with updates={settings.updates}: the learning rate would "
+            f"never be reached; warmup can be 0 to {settings.updates - 1}"
+        )
+    spec.selections["kl"].create()  # controllers are cheap to build and know what they can't do
