@@ -1,0 +1,236 @@
+"""The engine ``local``: every job is a process of its own on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from select import POLLIN, POLLOUT, poll
+from typing import IO, TYPE_CHECKING, Any
+
+from rlbench.builtin import wire
+from rlbench.errors import RlbenchError, UsageError
+from rlbench.types import Job, JobEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+CLOSE_S = 2.0  # how long the server may take to bury its jobs before it is killed itself
+START = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[2])
+from rlbench.builtin.forkserver import main
+main(int(sys.argv[1]))
+"""  # jobs find the modules that the caller finds, whatever the caller did to its path
+
+
+class Local:
+    """Runs jobs in children of a fork server; see `rlbench.builtin.forkserver`.
+
+    The caller may be a script without a main guard, a notebook, ``python -c`` or standard input:
+    its main module is never imported. Each job has one thread for numerical libraries, and nothing
+    of it is left when it ends. A server that dies takes its jobs along, which are reported lost;
+    the next job gets a new one.
+    """
+
+    def __init__(self) -> None:
+        self._preload: tuple[str, ...] = ()
+        self._server: _Server | None = None
+        self._pids: dict[str, int | None] = {}  # of every job in flight; None until it has started
+        self._news: list[JobEvent] = []
+
+    def open(self, workers: int, preload: Sequence[str]) -> None:
+        """Start the server; it imports the modules while the caller goes on.
+
+        Args:
+            workers: The most jobs at once, at least 1. The server needs no number.
+            preload: Modules that most jobs import. One that can't be imported fails its jobs later.
+
+        Raises:
+            UsageError: If ``workers`` is less than 1.
+            RlbenchError: If no process could be started.
+        """
+        if workers < 1:
+            raise UsageError(f"engine 'local': workers={workers}, expected at least 1")
+        self.close()
+        self._preload = tuple(preload)
+        self._server = _Server(self._preload)
+
+    def submit(self, job: Job) -> None:
+        """Start a job.
+
+        Raises:
+            ValueError: If a job with this id is in flight, or its payload is no strict JSON.
+            RlbenchError: If the server had died and no new one could be started.
+        """
+        if job.id in self._pids:
+            raise ValueError(f"job {job.id!r} is in flight already")
+        request = wire.frame(
+            {
+                "id": job.id,
+                "target": job.target,
+                "payload": dict(job.payload),
+                "timeout_s": job.timeout_s,
+            }
+        )
+        if self._server is None:
+            self._server = _Server(self._preload)
+        self._pids[job.id] = None
+        if not self._server.send(request):
+            self._bury_server()
+
+    def events(self, timeout_s: float) -> list[JobEvent]:
+        """Give what has happened; wait for it if nothing has, at most ``timeout_s`` seconds."""
+        if not self._news:
+            if self._server is None:
+                time.sleep(timeout_s)
+            elif self._server.wait(timeout_s):
+                self._collect()
+        news, self._news = self._news, []
+        return news
+
+    def close(self) -> None:
+        """End all jobs at once, with all their children. Safe to call twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        self._kill_groups()
+        self._pids.clear()
+        self._news.clear()
+
+    def _collect(self) -> None:
+        """Turn what the server has sent into events."""
+        if self._server is None:
+            return
+        messages, alive = self._server.receive()
+        for message in messages:
+            self._note(message)
+        if not alive:
+            self._bury_server()
+
+    def _note(self, message: Mapping[str, Any]) -> None:
+        job, what = message["job"], message["what"]
+        if what == "started":
+            self._pids[job] = message["value"]["pid"]
+        elif what != "progress":
+            del self._pids[job]
+        self._news.append(JobEvent(job=job, what=what, value=message["value"]))
+
+    def _bury_server(self) -> None:
+        """Report every job of a dead server lost; the next job will start a new one."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        for message in server.receive()[0]:
+            self._note(message)
+        value = {"status": "killed", "reason": f"the fork server died ({server.close()})"}
+        self._kill_groups()
+        for job in list(self._pids):
+            self._note({"job": job, "what": "lost", "value": value})
+
+    def _kill_groups(self) -> None:
+        """Kill what a dead server left: children of jobs, and jobs that could not die with it."""
+        for pid in self._pids.values():
+            if pid is not None:
+                wire.kill_group(pid)
+
+
+class _Server:
+    """The engine's side of one fork server: its process and the socket to it."""
+
+    def __init__(self, preload: Sequence[str]) -> None:
+        self._frames = wire.Frames()
+        self._messages: list[dict[str, Any]] = []
+        self._alive = True
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        self._socket, theirs = socket.socketpair()
+        path = json.dumps([os.path.abspath(entry) for entry in sys.path])  # noqa: PTH100 - '' too
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter and the code above
+                [sys.executable, "-P", "-c", START, str(theirs.fileno()), path],
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,  # what a job prints must not look like a result of the caller
+                stderr=self._said,
+                pass_fds=(theirs.fileno(),),
+                env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._socket.close()
+            self._said.close()
+            raise RlbenchError(
+                f"engine 'local' could not start {sys.executable or 'python'!r}: {error}"
+            ) from error
+        finally:
+            theirs.close()
+        os.set_blocking(self._socket.fileno(), False)
+        self.send(wire.frame({"preload": list(preload), "caller": os.getpid()}))
+
+    def send(self, data: bytes) -> bool:
+        """Send all of it, reading meanwhile so that both ends can't wait for each other."""
+        rest = memoryview(data)
+        while rest and self._alive:
+            self._ready(POLLIN | POLLOUT, None)
+            self._read()
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._alive = False
+        return self._alive
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until there is something to receive."""
+        return bool(self._messages) or not self._alive or self._ready(POLLIN, timeout_s)
+
+    def receive(self) -> tuple[list[dict[str, Any]], bool]:
+        """Give the messages that have come, and whether more can come."""
+        while self._read():
+            pass
+        messages, self._messages = self._messages, []
+        return messages, self._alive
+
+    def _ready(self, events: int, timeout_s: float | None) -> bool:
+        waiting = poll()  # select would refuse a descriptor above 1023
+        waiting.register(self._socket.fileno(), events)
+        return bool(waiting.poll(None if timeout_s is None else timeout_s * 1000))
+
+    def _read(self) -> bool:
+        """Read once; False when nothing is there now."""
+        try:
+            data = self._socket.recv(wire.CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._alive = False
+        self._messages += self._frames.feed(data)
+        return bool(data)
+
+    def close(self) -> str:
+        """End the server and say how it ended, with the last line that it wrote."""
+        self._socket.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        code = self._process.returncode
+        said = f"signal {-code}" if code < 0 else f"exit code {code}"
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").split("\n")
+        self._said.close()
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"{said}: {last}" if last else said

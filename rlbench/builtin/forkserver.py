@@ -1,0 +1,365 @@
+"""The process that forks one child for each job of the engine ``local``.
+
+It runs apart from the caller: another session, so that Ctrl-C in a terminal does not reach it, and
+another interpreter, so that the caller's main module is never imported. It imports heavy modules
+once; a job is then a fork, which costs milliseconds. `multiprocessing` has such a server too, but
+its children import the caller's main module and outlive a caller that is killed.
+
+Three rules keep a machine clean whatever dies:
+
+- A job leads a process group of its own; when it ends, the whole group is killed.
+- The server exits, and kills every group, when the socket to the engine closes: the kernel closes
+  it even for a caller that gets SIGKILL.
+- A job asks the kernel to be killed when the server dies (Linux); the engine kills the groups of a
+  server that died under it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from select import POLLIN, poll
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rlbench.builtin.wire import CHUNK, HEADER, Frames, describe_exit, frame, kill_group
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ORPHAN_CHECK_S = 1.0  # how long a caller can be gone unnoticed while others hold its socket open
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
+SENT_BY_PEOPLE = (signal.SIGINT, signal.SIGTERM)
+
+
+def _prctl(option: int, value: int) -> None:
+    """Set a process attribute; a system without prctl has the engine to clean up."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+# --- in the child ---------------------------------------------------------------------------------
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, _, attribute = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found  # type: ignore[no-any-return]  # whatever the job names; calling it will tell
+
+
+def _run_job(job: Mapping[str, Any], pipe: int) -> NoReturn:
+    """Call the job's target, send what it returns, and leave without the server's clean-up."""
+    lock = threading.Lock()
+
+    def send(message: Mapping[str, Any]) -> None:
+        data = memoryview(frame(message))
+        with lock:
+            while data:
+                data = data[os.write(pipe, data) :]
+
+    def report(value: Mapping[str, Any]) -> None:
+        send({"what": "progress", "value": dict(value)})
+
+    try:
+        value = _resolve(job["target"])(job["payload"], report)
+        try:
+            send({"what": "returned", "value": value})
+        except (TypeError, ValueError) as error:
+            send({"what": "failed", "reason": f"its result can't be sent as JSON: {error}"})
+    except BaseException as error:  # noqa: BLE001 - a job's end must reach the caller, whatever it is
+        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            send({"what": "failed", "reason": f"{type(error).__name__}: {error}"})
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(0)
+
+
+# --- in the server --------------------------------------------------------------------------------
+
+
+@dataclass
+class _Child:
+    """A job that runs."""
+
+    job: str
+    pid: int
+    pipe: int
+    deadline: float | None
+    timeout_s: float | None
+    frames: Frames = field(default_factory=Frames)
+    end: dict[str, Any] | None = None  # the event that ends the job, once it is known
+
+
+class _Gone(Exception):  # noqa: N818 - no error: the caller closed the socket, or asks for the end
+    """The caller needs the server no more."""
+
+
+class Server:
+    """The loop between the engine's socket and the pipes of the jobs.
+
+    Args:
+        engine: The socket to the engine.
+        caller: Process id of the engine's process.
+    """
+
+    def __init__(self, engine: socket.socket, caller: int) -> None:
+        self._engine, self._caller = engine, caller
+        self._requests = Frames()
+        self._children: dict[int, _Child] = {}  # by process id
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._waker = socket.socketpair()
+        for end in (self._wake, self._waker):
+            os.set_blocking(end.fileno(), False)
+        self._selector.register(engine, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._terminate)
+
+    @staticmethod
+    def _terminate(*_: object) -> NoReturn:
+        raise _Gone
+
+    def serve(self) -> None:
+        """Start, watch and bury jobs until the engine closes the socket or its process is gone."""
+        try:
+            while True:
+                for key, _ in self._selector.select(self._patience()):
+                    if key.fileobj is self._engine:
+                        self._read_engine()
+                    elif key.fileobj is self._wake:
+                        with contextlib.suppress(BlockingIOError):
+                            self._wake.recv(CHUNK)
+                    else:
+                        self._read_child(key.data)
+                self._kill_late()
+                self._bury()
+                if os.getppid() != self._caller:
+                    return
+        except (_Gone, BrokenPipeError, ConnectionResetError):
+            return
+        finally:
+            self._end_all()
+
+    def _patience(self) -> float:
+        """Seconds until something has to be looked at without being called."""
+        now = time.monotonic()
+        late = [child.deadline - now for child in self._children.values() if child.deadline]
+        return max(0.0, min([ORPHAN_CHECK_S, *late]))
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._engine.sendall(frame(message))
+
+    def _read_engine(self) -> None:
+        data = self._engine.recv(CHUNK)
+        if not data:
+            raise _Gone
+        for request in self._requests.feed(data):
+            self._start(request)
+
+    def _start(self, job: dict[str, Any]) -> None:
+        """Fork a child for a job."""
+        ours, theirs = os.pipe()
+        server = os.getpid()
+        # A signal that comes before the child's own handlers are set would run the server's there.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SENT_BY_PEOPLE)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            os.close(ours)
+            os.close(theirs)
+            reason = f"no process could be started for it: {error}"
+            self._send(_lost(job["id"], "killed", reason))
+            return
+        else:
+            if pid == 0:
+                self._be_child(job, server, ours, theirs)
+            self._adopt(job, pid, ours)
+            os.close(theirs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SENT_BY_PEOPLE)
+
+    def _adopt(self, job: Mapping[str, Any], pid: int, ours: int) -> None:
+        """Keep an eye on a new child."""
+        os.set_blocking(ours, False)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)  # the child does the same; whoever is first
+        timeout_s = job["timeout_s"]
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        child = _Child(job["id"], pid, ours, deadline, timeout_s)
+        self._children[pid] = child
+        self._selector.register(ours, selectors.EVENT_READ, child)
+        self._send({"what": "started", "job": job["id"], "value": {"pid": pid}})
+
+    def _be_child(self, job: Mapping[str, Any], server: int, ours: int, theirs: int) -> NoReturn:
+        """Run the job, in a new child; nothing ever returns into the server's loop."""
+        try:
+            self._disown(server, ours)
+            _run_job(job, theirs)
+        finally:
+            os._exit(1)
+
+    def _disown(self, server: int, ours: int) -> None:
+        """Give up, in a new child, all that belongs to the server."""
+        os.setpgid(0, 0)
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != server:  # it died before the request above
+            os._exit(1)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SENT_BY_PEOPLE)
+        # Kept open here, the engine's socket or another job's pipe would hide that its owner died.
+        self._selector.close()
+        for end in (self._engine, self._wake, self._waker):
+            end.close()
+        for pipe in (ours, *(child.pipe for child in self._children.values())):
+            os.close(pipe)
+
+    def _read_child(self, child: _Child) -> bool:
+        """Pass on what a job wrote; False when nothing more can come."""
+        try:
+            data = os.read(child.pipe, CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            if child.pipe in self._selector.get_map():
+                self._selector.unregister(child.pipe)
+            return False
+        for message in child.frames.feed(data):
+            if message["what"] == "progress":
+                self._send({**message, "job": child.job})
+            elif child.end is None and message["what"] == "returned":
+                child.end = {**message, "job": child.job}
+            elif child.end is None:
+                child.end = _lost(child.job, "killed", message["reason"])
+        return True
+
+    def _kill_late(self) -> None:
+        now = time.monotonic()
+        for child in self._children.values():
+            if child.deadline is not None and now >= child.deadline:
+                child.deadline = None
+                while self._read_child(child):
+                    pass
+                if child.end is None:
+                    reason = f"it ran longer than {child.timeout_s:g} s"
+                    child.end = _lost(child.job, "timeout", reason)
+                kill_group(child.pid)
+
+    def _bury(self) -> None:
+        """Reap dead children; end the jobs that were theirs, with all that they left behind."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._children.pop(pid, None)
+            if child is None:  # an orphan of a job
+                continue
+            kill_group(pid)
+            while self._read_child(child):
+                pass
+            if child.pipe in self._selector.get_map():
+                self._selector.unregister(child.pipe)
+            os.close(child.pipe)
+            self._send(child.end or _lost(child.job, "killed", describe_exit(status)))
+
+    def _end_all(self) -> None:
+        """Kill every job with its group, and what left its group but not the server; reap them."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for pid in self._children:
+            kill_group(pid)
+        patience = time.monotonic() + 1.0
+        while time.monotonic() < patience:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                for orphan in _own_children():
+                    with contextlib.suppress(OSError):
+                        os.kill(orphan, signal.SIGKILL)
+                time.sleep(0.005)
+
+
+def _lost(job: str, status: str, reason: str) -> dict[str, Any]:
+    return {"what": "lost", "job": job, "value": {"status": status, "reason": reason}}
+
+
+def _own_children() -> list[int]:
+    """Processes whose parent is this one; none where the system doesn't tell."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+        return [int(word) for word in text.split()]
+    return []
+
+
+@contextlib.contextmanager
+def _leave_with(engine: socket.socket) -> Iterator[None]:
+    """Exit at once if the engine's end closes while the block runs: an import takes seconds.
+
+    The thread is gone when the block ends, so that no fork ever happens beside a thread.
+    """
+    reading, writing = os.pipe()
+
+    def watch() -> None:
+        watched = poll()
+        watched.register(engine.fileno(), 0)  # hang-ups are always told
+        watched.register(reading, POLLIN)
+        if any(found != reading for found, _ in watched.poll()):
+            os._exit(0)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.write(writing, b"x")
+        thread.join()
+        os.close(reading)
+        os.close(writing)
+
+
+def _preload(modules: Sequence[str]) -> None:
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit):  # noqa: BLE001 - the job that needs it will fail with the cause
+            traceback.print_exc()
+
+
+def main(descriptor: int) -> None:
+    """Serve the engine at the other end of a socket; called in a fresh interpreter."""
+    engine = socket.socket(fileno=descriptor)
+    engine.set_inheritable(False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    (length,) = HEADER.unpack(engine.recv(HEADER.size, socket.MSG_WAITALL))
+    setup = json.loads(engine.recv(length, socket.MSG_WAITALL))
+    with _leave_with(engine):
+        _preload(setup["preload"])
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page it touches
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    Server(engine, setup["caller"]).serve()
