@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import torch
 
 from rlbench import masked
-from rlbench.divergence import LOG_RATIO_LIMIT, importance_ratio
+from rlbench.divergence import importance_ratio
 from rlbench.types import LossTerms
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from rlbench.types import PolicyBatch
 
 
@@ -47,8 +45,7 @@ def clip(
 
     Returns:
         Per-token loss (B, T). Metrics: ``clip_fraction``, tokens whose gradient is 0 because a
-        clipped term is the active one; ``ratio_limited``, tokens whose log-ratio met the limit
-        of `rlbench.divergence.LOG_RATIO_LIMIT`.
+        clipped term is the active one.
     """
     ratio = importance_ratio(batch.logp, batch.old_logp, batch.mask)
     advantages = masked.select(batch.advantages, batch.mask)
@@ -63,8 +60,7 @@ def clip(
         beyond = (advantages < 0) & (per_token > most)
         per_token = torch.where(beyond, most, per_token)
         clipped = clipped | beyond
-    metrics = {"clip_fraction": clipped.to(ratio.dtype), "ratio_limited": _limited(batch)}
-    return LossTerms(per_token, metrics)
+    return LossTerms(per_token, {"clip_fraction": clipped.to(ratio.dtype)})
 
 
 def pg(batch: PolicyBatch) -> LossTerms:
@@ -86,9 +82,3 @@ def pg(batch: PolicyBatch) -> LossTerms:
     """
     advantages = masked.select(batch.advantages, batch.mask)
     return LossTerms(-advantages * masked.select(batch.logp, batch.mask))
-
-
-def _limited(batch: PolicyBatch) -> Tensor:
-    """1 where the log-ratio was cut to the limit: (B, T)."""
-    far = (batch.logp.detach() - batch.old_logp).abs() > LOG_RATIO_LIMIT
-    return (far & batch.mask).to(batch.logp.dtype)
