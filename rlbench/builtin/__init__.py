@@ -1,0 +1,113 @@
+"""The components that come with rlbench, registered like those of any other plugin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from rlbench.hookspecs import Register
+
+
+@hookimpl
+def rlbench_register_estimators(register: Register) -> None:
+    """Register the built-in advantage estimators."""
+    module = f"{__name__}.estimators"
+    critic = ("values", "last_value")
+    register(
+        "gae",
+        f"{module}:gae",
+        summary="Generalised advantage estimation with a critic, as in PPO (Schulman et al. 2015).",
+        needs=critic,
+    )
+    register(
+        "group",
+        f"{module}:group",
+        summary="Reward against its group's mean, in standard deviations: GRPO (Shao et al. 2024).",
+        aliases=("grpo",),
+        group_relative=True,
+    )
+    register(
+        "group_gae",
+        f"{module}:group_gae",
+        summary="GAE first, then normalised over the group at each token position.",
+        needs=critic,
+        group_relative=True,
+    )
+    register(
+        "rloo",
+        f"{module}:rloo",
+        summary="Reward against the mean of the other completions: RLOO (Ahmadian et al. 2024).",
+        group_relative=True,
+    )
+
+
+@hookimpl
+def rlbench_register_losses(register: Register) -> None:
+    """Register the built-in policy losses."""
+    module = f"{__name__}.losses"
+    register(
+        "clip",
+        f"{module}:clip",
+        summary="Clipped importance ratio: PPO (Schulman et al. 2017).",
+        aliases=("ppo_clip",),
+    )
+    register("pg", f"{module}:pg", summary="Plain policy gradient: REINFORCE (Williams 1992).")
+
+
+@hookimpl
+def rlbench_register_kl_controllers(register: Register) -> None:
+    """Register the built-in KL controllers."""
+    module = f"{__name__}.kl"
+    reference = ("ref_logp",)
+    register("none", f"{module}:NoPenalty", summary="No penalty and no reference pass.")
+    register(
+        "fixed",
+        f"{module}:Fixed",
+        summary="A coefficient that never changes.",
+        needs=reference,
+    )
+    register(
+        "adaptive",
+        f"{module}:Adaptive",
+        summary="Doubles or halves the coefficient to stay near a target (Schulman et al. 2017).",
+        needs=reference,
+    )
+    register(
+        "proportional",
+        f"{module}:Proportional",
+        summary="Moves the coefficient in proportion to the error (Ziegler et al. 2019).",
+        needs=reference,
+        aliases=("ziegler",),
+    )
+
+
+@hookimpl
+def rlbench_register_tasks(register: Register) -> None:
+    """Register the built-in tasks."""
+    module = f"{__name__}.tasks"
+    register("addition", f"{module}:Addition", summary="Add two numbers; exact answers count.")
+    register("sort", f"{module}:Sort", summary="Sort digits; partly right answers count partly.")
+
+
+@hookimpl
+def rlbench_register_rewards(register: Register) -> None:
+    """Register the built-in rewards."""
+    register("true", f"{__name__}.rewards:TrueReward", summary="The task's own score.")
+
+
+@hookimpl
+def rlbench_register_models(register: Register) -> None:
+    """Register the built-in models."""
+    register("lstm", f"{__name__}.models:LSTM", summary="A small LSTM language model.")
+
+
+@hookimpl
+def rlbench_register_engines(register: Register) -> None:
+    """Register the built-in engines."""
+    register(
+        "local",
+        f"{__name__}.engines:Local",
+        summary="A fresh process on this machine for every run.",
+    )

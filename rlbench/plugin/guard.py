@@ -1,0 +1,44 @@
+"""Run other people's code without letting it end the program or write into its output."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING
+
+from rlbench.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def guarded(doing: str = "") -> Iterator[None]:
+    """Send prints to stderr and turn a failure into a PluginError.
+
+    SystemExit counts as a failure: a plugin must not end the command. KeyboardInterrupt passes,
+    because it is the user who speaks.
+
+    Args:
+        doing: What is being run, to be put before the cause: ``"rlbench_register_losses"``.
+
+    Raises:
+        PluginError: The cause in one line, chained to the original exception.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"{doing}: {describe(error)}" if doing else describe(error)) from error
+
+
+def describe(error: BaseException) -> str:
+    """Say in one line what went wrong."""
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}, line {error.lineno}: {error.msg}"
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
