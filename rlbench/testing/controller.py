@@ -79,8 +79,9 @@ def not_finite(subject: Subject) -> None:
     for kl in (math.nan, math.inf, -math.inf):
         for history in ([kl], [1.0, kl, 1.0], [kl, 1e-3, 12.0]):
             _check_range(_after(subject, history), f"after measurements {history}")
-    if _after(subject, [1.0, math.nan]) != _after(subject, [1.0]):
-        raise Fault("a NaN measurement moved coef")
+    for kl in (1e-3, 1.0, 12.0):
+        if _after(subject, [kl, math.nan]) != _after(subject, [kl]):
+            raise Fault(f"a NaN measurement after one of {kl:g} moved coef")
 
 
 def monotone(subject: Subject) -> None:

@@ -76,12 +76,15 @@ def _terms(subject: Subject, batch: PolicyBatch) -> LossTerms:
     return terms
 
 
-def _gradient(subject: Subject, batch: PolicyBatch) -> tuple[Tensor, Tensor]:
-    """Loss (B, T), 0 outside the mask, and the gradient of its sum with respect to logp."""
+def _gradient(
+    subject: Subject, batch: PolicyBatch, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Loss (B, T), 0 outside the mask, and the gradient of its weighted sum for logp."""
     loss = masked.select(_terms(subject, batch).per_token, batch.mask)
     if not loss.requires_grad:
         raise Fault("no gradient reaches logp")
-    (gradient,) = torch.autograd.grad(loss.sum(), batch.logp, allow_unused=True)
+    total = loss.sum() if weight is None else (loss * weight).sum()
+    (gradient,) = torch.autograd.grad(total, batch.logp, allow_unused=True)
     if gradient is None:
         raise Fault("no gradient reaches logp")
     return loss.detach(), gradient
@@ -216,28 +219,29 @@ def nan_visible(subject: Subject) -> None:
         logp = batch.logp.detach().clone()
         logp[0, 1] = torch.nan
         terms = subject(replace(batch, logp=logp.requires_grad_()))
-        if not terms.per_token[0, 1].isnan():
-            raise Fault(f"a NaN log-prob became a loss of {terms.per_token[0, 1].item():g}")
+        found = getattr(terms, "per_token", None)
+        if not isinstance(found, torch.Tensor) or found.shape != batch.logp.shape:
+            raise Fault("there is no loss for each token to look at")
+        if not found[0, 1].isnan():
+            raise Fault(f"a NaN log-prob became a loss of {found[0, 1].item():g}")
 
 
 def value_gradient(subject: Subject) -> None:
     """The gradient belongs to the value: central differences in float64."""
     batch = _example(subject)
     weight = torch.linspace(0.5, 1.5, batch.mask.numel(), dtype=torch.float64)
-    weight = masked.select(weight.reshape(batch.mask.shape), batch.mask)
-
-    def value(logp: Tensor) -> Tensor:
-        per_token = _terms(subject, replace(batch, logp=logp)).per_token
-        return (masked.select(per_token, batch.mask) * weight).sum()
-
-    (found,) = torch.autograd.grad(value(batch.logp), batch.logp)
+    weight = weight.reshape(batch.mask.shape)
+    _, found = _gradient(subject, batch, weight)
     expected = torch.zeros_like(found)
     step = 1e-5
     for row, token in batch.mask.nonzero().tolist():
-        shift = torch.zeros_like(found)
-        shift[row, token] = step
-        logp = batch.logp.detach()
-        expected[row, token] = (value(logp + shift) - value(logp - shift)).detach() / (2 * step)
+        ends = []
+        for side in (step, -step):
+            logp = batch.logp.detach().clone()
+            logp[row, token] += side
+            per_token = _terms(subject, replace(batch, logp=logp)).per_token.detach()
+            ends.append(masked.total(per_token * weight, batch.mask))
+        expected[row, token] = (ends[0] - ends[1]) / (2 * step)
     rounded = torch.where((found - expected).abs() < 1e-6, found, expected)
     check_close("the gradient", found, rounded, batch.mask)
 
