@@ -1,0 +1,144 @@
+"""The name of a run: a hash of all that can move its numbers, and of nothing else.
+
+Two spellings of one run have one name, so that repeating a command does only what is missing; and a
+result is never shown under settings, sources or versions that are not its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlbench.grid import source
+from rlbench.grid.store import SCHEMA
+from rlbench.plugin.signature import options
+
+if TYPE_CHECKING:
+    from rlbench.plugin.option import Option
+    from rlbench.plugin.registry import Component
+    from rlbench.plugin.selection import Selection
+    from rlbench.training.spec import RunSpec
+    from rlbench.types import Kind
+
+TRAINER = "rlbench.training.trainer"
+# What these do is in the identity already: parsed values, resolved names.
+WITHOUT_EFFECT = ("rlbench.plugin", "rlbench.errors", "rlbench.hookspecs")
+STEM_LENGTH = 80  # with the hash well below the 255 bytes of a file name, and legible in a listing
+STEM_KINDS: tuple[Kind, ...] = ("estimator", "loss", "kl", "task")
+
+
+def run_id(spec: RunSpec) -> str:
+    """Name a run: a readable stem and 10 hex digits, ASCII, at most 100 characters.
+
+    Returns:
+        For example ``group-clip-none-addition-s0-3f2a9c01d4``. The digits alone make it unique.
+    """
+    content = json.dumps(_content(spec), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    digits = hashlib.sha256(content.encode()).hexdigest()[:10]
+    names = [spec.selections[kind].name for kind in STEM_KINDS if kind in spec.selections]
+    stem = re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(names))[:STEM_LENGTH]
+    return f"{stem}-s{spec.seed}-{digits}"
+
+
+def canonical(spec: RunSpec) -> dict[str, Any]:
+    """Describe a run in full: the content of ``spec.json``.
+
+    Returns:
+        Strict JSON: schema, run_id, seed, components by kind (name, label, options, needs, owner,
+        source), settings, version of torch, hash of the training wing.
+    """
+    content = _content(spec)
+    for kind, chosen in spec.selections.items():
+        content["components"][kind] |= {
+            "label": chosen.label,
+            "options": {name: _strict(value) for name, value in chosen.options.items()},
+        }
+    settings = {name: _strict(value) for name, value in spec.settings.values().items()}
+    return {"schema": SCHEMA, "run_id": run_id(spec), **content, "settings": settings}
+
+
+def sources(spec: RunSpec) -> tuple[Path, ...]:
+    """List every source file that is part of the identity of a run."""
+    files = dict.fromkeys(_training())
+    for chosen in spec.selections.values():
+        files |= dict.fromkeys(_closure(chosen.component))
+    return tuple(files)
+
+
+def _content(spec: RunSpec) -> dict[str, Any]:
+    """Everything that is hashed."""
+    values = spec.settings.values()
+    return {
+        "seed": spec.seed,
+        "components": {kind: _component(chosen) for kind, chosen in spec.selections.items()},
+        "settings": {
+            option.name: option.spell(values[option.name]) for option in spec.settings.options()
+        },
+        "torch": _version("torch"),
+        "training": source.digest(_training()),
+    }
+
+
+def _component(chosen: Selection) -> dict[str, Any]:
+    component = chosen.component
+    spelling = {option.name: option for option in options(component)}
+    return {
+        "name": component.name,
+        "options": {
+            name: _spell(spelling.get(name), value) for name, value in chosen.options.items()
+        },
+        "needs": sorted(component.needs),
+        "owner": {
+            "plugin": component.owner.plugin,
+            "distribution": component.owner.distribution,
+            "version": component.owner.version,
+        },
+        "source": source.digest(_closure(component)),
+    }
+
+
+def _spell(option: Option | None, value: Any) -> str:
+    """Spell a value; one that names a file or a folder is known by what is in there."""
+    if isinstance(value, str) and not (option and option.choices):
+        path = Path(value).expanduser()
+        named = option is not None and re.search(r"(^|_)(path|file|folder)$", option.name)
+        if (named or "/" in value) and path.exists():
+            return f"content {source.content_digest(path)}"
+    return option.spell(value) if option else json.dumps(value)
+
+
+def _closure(component: Component) -> tuple[Path, ...]:
+    owner, module = component.owner, component.target.partition(":")[0]
+    is_loose = getattr(sys.modules.get(module), "__file__", None) == owner.path
+    return source.closure(
+        source.Origin(
+            module,
+            distribution=owner.distribution,
+            path=owner.path if is_loose else None,
+            without=WITHOUT_EFFECT,
+        )
+    )
+
+
+def _training() -> tuple[Path, ...]:
+    return source.closure(source.Origin(TRAINER, without=WITHOUT_EFFECT))
+
+
+@cache
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _strict(value: Any) -> Any:
+    """Write an infinite number as text: strict JSON has no word for it."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,260 @@
+"""Results on disk: one folder a run, ``<root>/runs/<run_id>``.
+
+A run is complete exactly when its ``result.json`` is there, which is written last and put in place
+in one step. Everything can be read back however the writer died, and whoever else put files there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+from rlbench.errors import UsageError
+
+SCHEMA = 1
+SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
+ATTEMPT = (
+    "spec.json",
+    "metrics.csv",
+    "timings.csv",
+    "evals.csv",
+    "samples.jsonl",
+    "log.txt",
+    "result.json",
+)
+COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
+STATUSES = (*COMPLETE, "killed", "interrupted")
+OWNER_S = 5.0  # how long a restart waits for the lock of a process that is dying
+_RUN_ID = re.compile(r"[a-z0-9][A-Za-z0-9_.-]*-[0-9a-f]{10}")
+
+
+class Busy(Exception):  # noqa: N818 - no error: another process is at work
+    """Another process holds the lock of a run."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is on disk of one run.
+
+    Attributes:
+        run_id: Name of its folder.
+        folder: The folder.
+        spec: What ``spec.json`` says; None if it is not there or can't be read.
+        result: What ``result.json`` says; None likewise.
+        problem: What is wrong with the folder, for people; None if nothing is.
+    """
+
+    run_id: str
+    folder: Path
+    spec: dict[str, Any] | None
+    result: dict[str, Any] | None
+    problem: str | None
+
+    @property
+    def status(self) -> str:
+        """The result's status; ``missing`` before there is one, ``unreadable`` if it is torn."""
+        if self.result is not None:
+            return str(self.result["status"])
+        return "unreadable" if self.problem else "missing"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run was tried to its end, good or bad, and is not to be run again."""
+        return self.status in COMPLETE
+
+
+class Store:
+    """All runs below one folder. Nothing is created before something is written.
+
+    Args:
+        root: The folder that commands name with ``-o``.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where the run folders are."""
+        return self.root / "runs"
+
+    @property
+    def base_folder(self) -> Path:
+        """Where base policies are kept that runs share."""
+        return self.root / "base"
+
+    def run_folder(self, run_id: str) -> Path:
+        """Folder of one run, whether it exists or not."""
+        return self.runs_folder / run_id
+
+    def read(self) -> list[Record]:
+        """Read every run, sorted by name. What is no run is a record that says so."""
+        try:
+            names = sorted(entry.name for entry in os.scandir(self.runs_folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [self.record(name) for name in names if not name.startswith(".")]
+
+    def record(self, run_id: str) -> Record:
+        """Read one run; a record without spec and result if there is nothing yet."""
+        folder = self.run_folder(run_id)
+        if not _RUN_ID.fullmatch(run_id) or (folder.exists() and not folder.is_dir()):
+            return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
+        spec, spec_problem = _read(folder / SPEC)
+        result, result_problem = _read(folder / RESULT)
+        problem = spec_problem or result_problem
+        if spec is not None and spec.get("run_id") != run_id:
+            problem = f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"
+            spec = result = None
+        if result is not None and result.get("status") not in STATUSES:
+            problem = f"{folder / RESULT} has status {result.get('status')!r}"
+            result = None
+        for name, content in ((SPEC, spec), (RESULT, result)):
+            if content is not None and content.get("schema") != SCHEMA:
+                problem = problem or (
+                    f"{folder / name} has schema {content.get('schema')!r}; "
+                    f"this version of rlbench writes {SCHEMA}"
+                )
+        return Record(run_id, folder, spec, result, problem)
+
+    def stamp(self, run_id: str) -> int | None:
+        """Tell one ``result.json`` of a run from a later one; None if there is none."""
+        try:
+            return (self.run_folder(run_id) / RESULT).stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def check_writable(self) -> None:
+        """Refuse a folder in which results can't be written, without creating anything.
+
+        Raises:
+            UsageError: It, or what has to be a folder above it, is a file or not writable.
+        """
+        for place in (self.runs_folder, *self.runs_folder.parents):
+            try:
+                if not place.exists():
+                    continue
+            except OSError as error:
+                raise UsageError(f"results can't go to {self.root}: {error}") from error
+            if not place.is_dir():
+                raise UsageError(
+                    f"results can't go to {self.root}: {place} is a file; name a folder with -o"
+                )
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise UsageError(
+                    f"results can't go to {self.root}: {place} is not writable; "
+                    "name another folder with -o"
+                )
+            return
+
+    @contextmanager
+    def locked(self, run_id: str, timeout_s: float = OWNER_S) -> Iterator[Path]:
+        """Be the only writer of a run; the kernel drops the lock with the process.
+
+        Yields:
+            The run's folder, which exists now.
+
+        Raises:
+            Busy: Another process still holds it after ``timeout_s`` seconds.
+        """
+        lock = self._lock(run_id, timeout_s)
+        try:
+            yield self.run_folder(run_id)
+        finally:
+            lock.release()
+
+    def _lock(self, run_id: str, timeout_s: float) -> BaseFileLock:
+        folder = self.run_folder(run_id)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        try:
+            lock.acquire(timeout=timeout_s)
+        except Timeout as error:
+            raise Busy(f"run {run_id} belongs to another process now") from error
+        return lock
+
+    def clear(self, run_id: str) -> None:
+        """Remove what an earlier attempt left; the caller holds the lock."""
+        folder = self.run_folder(run_id)
+        for name in ATTEMPT:
+            (folder / name).unlink(missing_ok=True)
+            (folder / f".{name}.new").unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write strict JSON so that readers see the old file or the new one, even after a power cut.
+
+    Raises:
+        OSError: The disk is full, say. The old file, or its absence, is left as it was.
+        ValueError: The content holds NaN or an infinity; see `strict`.
+    """
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="\n") as stream:
+            json.dump(content, stream, indent=1, allow_nan=False, ensure_ascii=False)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def strict(value: Any, reasons: list[str], name: str = "") -> Any:
+    """Turn a value into what strict JSON can hold.
+
+    Args:
+        value: Numbers (of numpy and torch too), text, lists and mappings of them.
+        reasons: Gets a line for each number that is not finite, which becomes None.
+        name: How the lines call the value.
+
+    Returns:
+        Plain Python; of anything else its ``str``.
+    """
+    if isinstance(value, Mapping):
+        return {
+            str(k): strict(v, reasons, f"{name}.{k}" if name else str(k)) for k, v in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [strict(v, reasons, f"{name}[{i}]") for i, v in enumerate(value)]
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if hasattr(value, "item"):  # a scalar of numpy or torch
+        value = value.item()
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return float(value)
+        reasons.append(f"{name} was {value}")
+        return None
+    return str(value)
+
+
+def _read(path: Path) -> tuple[dict[str, Any] | None, str | None]:
+    """Read a JSON object; nothing and no problem if there is no file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None, None
+    except (OSError, ValueError, RecursionError) as error:
+        return None, f"{path} can't be read: {error}"
+    if not isinstance(content, dict):
+        return None, f"{path} holds {type(content).__name__}, expected an object"
+    return content, None

@@ -1,0 +1,333 @@
+"""Many runs: what is missing is started, what is lost is noted, what is interrupted is kept."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlbench.grid import identity, provenance, source
+from rlbench.grid.store import COMPLETE, RESULT, SCHEMA, SPEC, Busy, Store, write_json
+from rlbench.types import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rlbench.training.spec import RunSpec
+    from rlbench.types import Engine, JobEvent
+
+TARGET = "rlbench.grid.worker:execute"
+PRELOAD = ("torch", "rlbench.grid.worker")
+TICK_S = 0.25  # how long a signal can wait to be noticed
+POLL_S = 1.0  # how often a run of another process is looked at
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run with its name."""
+
+    run_id: str
+    spec: RunSpec
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a grid ended.
+
+    Attributes:
+        ok: Runs that ended well now.
+        failed: Runs that did not: failed, diverged, timeout, killed.
+        skipped: Runs that were complete before.
+        interrupted: Whether a signal ended it early.
+        exit_code: 0 if every requested run is ok, 130 if interrupted, else 1.
+    """
+
+    ok: int
+    failed: int
+    skipped: int
+    interrupted: bool
+    exit_code: int
+
+
+class Watcher(Protocol):
+    """Shows what happens."""
+
+    def begin(self, todo: Sequence[Planned], done: int) -> None:
+        """Called once: the runs to do, and how many are complete already."""
+        ...
+
+    def started(self, run: Planned) -> None:
+        """A run has a process."""
+        ...
+
+    def progress(self, run: Planned, done: int, total: int, phase: str) -> None:
+        """A run has come so far."""
+        ...
+
+    def waiting(self, run: Planned) -> None:
+        """Another process is doing a run; its result is taken over when it is there."""
+        ...
+
+    def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
+        """A run ended; ``result`` has ``status`` and ``error``, as in ``result.json``."""
+        ...
+
+    def end(self) -> None:
+        """Called once, also after an error."""
+        ...
+
+
+class Silent:
+    """A watcher that shows nothing; a base for those that show only some of it."""
+
+    def begin(self, todo: Sequence[Planned], done: int) -> None:
+        """Show nothing."""
+
+    def started(self, run: Planned) -> None:
+        """Show nothing."""
+
+    def progress(self, run: Planned, done: int, total: int, phase: str) -> None:
+        """Show nothing."""
+
+    def waiting(self, run: Planned) -> None:
+        """Show nothing."""
+
+    def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
+        """Show nothing."""
+
+    def end(self) -> None:
+        """Show nothing."""
+
+
+def supervise(
+    runs: Sequence[Planned],
+    store: Store,
+    engine: Engine,
+    *,
+    workers: int,
+    watcher: Watcher,
+    plugins: Sequence[str],
+    timeout_s: float | None,
+    retry: bool,
+    fail_fast: bool,
+    trackers: Sequence[str],
+) -> Outcome:
+    """Do the runs that are not complete.
+
+    In the main thread, SIGINT and SIGTERM end all runs in flight within seconds; what is complete
+    stays, the rest is done by the same command later.
+
+    Args:
+        runs: What was asked for; a repeat counts once.
+        store: Where results are and go.
+        engine: Not open yet; closed when this returns.
+        workers: Runs at the same time.
+        watcher: Hears what happens.
+        plugins: What workers pass to `rlbench.plugin.loading.load`.
+        timeout_s: The most seconds of one run.
+        retry: Also repeat what failed, diverged or took too long.
+        fail_fast: Start nothing more after a failure.
+        trackers: Selections of trackers, as text.
+
+    Returns:
+        How it ended. Runs that failed are no exception.
+    """
+    unique = {run.run_id: run for run in runs}
+    statuses = {run_id: store.record(run_id).status for run_id in unique}
+    settled = {"ok"} if retry else set(COMPLETE)
+    todo = [run for run_id, run in unique.items() if statuses[run_id] not in settled]
+    grid = _Grid(
+        store=store,
+        engine=engine,
+        watcher=watcher,
+        workers=workers,
+        fail_fast=fail_fast,
+        job=_job_maker(store, plugins, trackers, timeout_s),
+        queue=deque(todo),
+    )
+    watcher.begin(todo, len(unique) - len(todo))
+    try:
+        if todo:
+            with _signals(grid.interrupt):
+                grid.work()
+    finally:
+        watcher.end()
+    failed_before = any(status in settled and status != "ok" for status in statuses.values())
+    return Outcome(
+        ok=grid.ok,
+        failed=grid.failed,
+        skipped=len(unique) - len(todo),
+        interrupted=grid.interrupted,
+        exit_code=130 if grid.interrupted else int(failed_before or grid.failed > 0),
+    )
+
+
+def _job_maker(
+    store: Store, plugins: Sequence[str], trackers: Sequence[str], timeout_s: float | None
+) -> Callable[[Planned], Job]:
+    given = provenance.checkouts(plugin for plugin in plugins if plugin.endswith(".py"))
+
+    def job(run: Planned) -> Job:
+        files = identity.sources(run.spec)
+        payload = {
+            "run_id": run.run_id,
+            "root": str(store.root),
+            "spec": run.spec.to_payload(),
+            "description": identity.canonical(run.spec),
+            "files": [str(file) for file in files],
+            "digest": source.raw_digest(files),
+            "plugins": list(plugins),
+            "trackers": list(trackers),
+            "seen": store.stamp(run.run_id),
+            "provenance": given,
+        }
+        return Job(id=run.run_id, target=TARGET, payload=payload, timeout_s=timeout_s)
+
+    return job
+
+
+@contextmanager
+def _signals(handler: Callable[..., None]) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM; Python allows that in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            if old is not None:  # None: installed by C code, which Python can't put back
+                signal.signal(number, old)
+
+
+@dataclass
+class _Flight:
+    """A run that an engine has, or that another process does."""
+
+    run: Planned
+    seen: int | None  # stamp of the result that was there before
+    floor: float | None = None
+
+
+@dataclass(kw_only=True)
+class _Grid:
+    """The runs of one command on their way: waiting, in flight, or in the hands of others."""
+
+    store: Store
+    engine: Engine
+    watcher: Watcher
+    workers: int
+    fail_fast: bool
+    job: Callable[[Planned], Job]
+    queue: deque[Planned]
+    flight: dict[str, _Flight] = field(default_factory=dict)
+    busy: dict[str, _Flight] = field(default_factory=dict)
+    looked: float = 0.0
+    ok: int = 0
+    failed: int = 0
+    interrupted: bool = False
+
+    def interrupt(self, *_: object) -> None:
+        """Handle a signal; a second one changes nothing more."""
+        self.interrupted = True
+
+    def work(self) -> None:
+        """Go on until nothing is left, or somebody interrupts."""
+        try:
+            self.engine.open(self.workers, PRELOAD)
+            while (self.queue or self.flight or self.busy) and not self.interrupted:
+                self._fill()
+                for event in self.engine.events(TICK_S):
+                    self._hear(event)
+                self._look_at_busy()
+        finally:
+            self.interrupted = self.interrupted and bool(self.queue or self.flight or self.busy)
+            self.engine.close()
+            for flight in list(self.flight.values()):
+                self._end(flight.run, self._note(flight, "interrupted", "interrupted"))
+
+    def _fill(self) -> None:
+        while self.queue and len(self.flight) < self.workers and not self.interrupted:
+            run = self.queue[0]
+            flight = _Flight(run, self.store.stamp(run.run_id))
+            self.engine.submit(self.job(run))
+            self.flight[run.run_id] = flight
+            self.queue.popleft()
+
+    def _hear(self, event: JobEvent) -> None:
+        flight, value = self.flight[event.job], event.value
+        if event.what == "started":
+            self.watcher.started(flight.run)
+        elif event.what == "progress":
+            if "floor" in value:
+                flight.floor = value["floor"]
+            else:
+                self.watcher.progress(flight.run, value["done"], value["total"], value["phase"])
+        else:
+            del self.flight[event.job]
+            if event.what == "lost":
+                self._end(flight.run, self._note(flight, value["status"], value["reason"]))
+            elif value["status"] == "busy":
+                self.busy[event.job] = flight
+                self.watcher.waiting(flight.run)
+            else:
+                self._end(flight.run, value)
+
+    def _look_at_busy(self) -> None:
+        """Take over what other processes have finished, and do what they have not."""
+        if not self.busy or time.monotonic() - self.looked < POLL_S:
+            return
+        self.looked = time.monotonic()
+        for run_id, flight in list(self.busy.items()):
+            try:
+                with self.store.locked(run_id, timeout_s=0):
+                    record = self.store.record(run_id)
+                    finished = record.complete and self.store.stamp(run_id) != flight.seen
+            except Busy:
+                continue
+            del self.busy[run_id]
+            if finished:
+                self._end(flight.run, record.result or {})
+            else:
+                self.queue.append(flight.run)
+
+    def _note(self, flight: _Flight, status: str, reason: str) -> Mapping[str, Any]:
+        """Write the result of a run that could not do so itself."""
+        run_id = flight.run.run_id
+        error = {"type": "Lost", "message": reason, "where": None}
+        result = {
+            "schema": SCHEMA,
+            "run_id": run_id,
+            "status": status,
+            "error": error,
+            "floor": flight.floor,
+        }
+        try:
+            with self.store.locked(run_id, timeout_s=1.0) as folder:
+                present = self.store.record(run_id)
+                if present.complete and self.store.stamp(run_id) != flight.seen:
+                    return present.result or {}  # it died after its last word
+                if present.spec is None:
+                    write_json(folder / SPEC, identity.canonical(flight.run.spec))
+                write_json(folder / RESULT, result)
+        except Busy:
+            pass  # another process is doing it by now, and has the last word
+        except OSError as cause:
+            error["message"] = f"{reason}; this could not be written: {cause}"
+        return result
+
+    def _end(self, run: Planned, result: Mapping[str, Any]) -> None:
+        status = result["status"]
+        if status == "ok":
+            self.ok += 1
+        elif status != "interrupted":
+            self.failed += 1
+            if self.fail_fast:
+                self.queue.clear()
+                self.busy.clear()
+        self.watcher.ended(run, result)

@@ -1,0 +1,198 @@
+"""One run from beginning to end, in a process of its own: the target of an engine's jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from rlbench.errors import RunError
+from rlbench.grid import provenance, source
+from rlbench.grid.recorder import RunRecorder
+from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, strict, write_json
+from rlbench.plugin.loading import load
+from rlbench.plugin.selection import parse
+from rlbench.training.seeding import seed_everything
+from rlbench.training.spec import RunSpec
+from rlbench.training.trainer import train
+
+Report = Callable[[Mapping[str, Any]], None]
+
+
+def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Do one run and write its folder.
+
+    Args:
+        payload: ``run_id``, ``root`` of the store, ``spec`` (`RunSpec.to_payload`),
+            ``description`` (`identity.canonical`), ``files`` (the sources that are part of it) with
+            their ``digest``, ``plugins``, ``trackers``, ``seen`` (the stamp of a result that is to
+            be replaced, or None) and ``provenance``.
+        report: Hears progress, and ``{"floor": …}`` once.
+
+    Returns:
+        The content of ``result.json``; with ``"stored": False`` if it could not be written, and
+        just ``{"status": "busy"}`` if another process is doing this run.
+    """
+    store, run_id = Store(Path(payload["root"])), payload["run_id"]
+    try:
+        with store.locked(run_id) as folder:
+            present = store.record(run_id)
+            if present.complete and store.stamp(run_id) != payload["seen"]:
+                return dict(present.result or {})  # another process was faster
+            store.clear(run_id)
+            with (folder / "log.txt").open("w", encoding="utf-8", errors="backslashreplace") as log:
+                result = _attempt(payload, store, folder, log, report)
+            return _store(folder, result)
+    except Busy:
+        return {"status": "busy"}
+    except OSError as error:  # not even a folder and a log: the disk is full, say
+        return _result(run_id, _failure(error)) | {"stored": False}
+
+
+def _attempt(
+    payload: Mapping[str, Any], store: Store, folder: Path, log: IO[str], report: Report
+) -> dict[str, Any]:
+    """Do the run; whatever goes wrong becomes part of its result."""
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    torch.set_num_threads(1)
+    recorder = RunRecorder(folder, store.base_folder, log, report)
+    run = _Run(payload, folder, recorder, report)
+    with _captured(log):
+        try:
+            numbers = {"status": "ok", "error": None, **run.train()}
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - code of strangers; nothing may get past
+            traceback.print_exc()
+            numbers = _failure(error)
+        finally:
+            recorder.close()
+        result = _result(payload["run_id"], numbers) | {
+            "floor": run.floor,
+            "wall_s": round(time.monotonic() - clock, 3),
+            "provenance": provenance.describe(
+                started, payload["provenance"] | {"owners": run.owners}, torch.get_num_threads()
+            ),
+        }
+        run.finish(result)
+    return result
+
+
+class _Run:
+    """The steps of a run, with what is known of it so far."""
+
+    def __init__(
+        self, payload: Mapping[str, Any], folder: Path, recorder: RunRecorder, report: Report
+    ) -> None:
+        self._payload, self._folder = payload, folder
+        self._recorder, self._report = recorder, report
+        self._trackers: list[tuple[str, Any]] = []
+        self.floor: float | None = None
+        self.owners: dict[str, str] = {}
+
+    def train(self) -> dict[str, Any]:
+        """Everything that can fail."""
+        description = self._payload["description"]
+        write_json(self._folder / SPEC, description)
+        registry = load(self._payload["plugins"])
+        spec = RunSpec.from_payload(registry, self._payload["spec"])
+        self.owners = {k: str(chosen.component.owner) for k, chosen in spec.selections.items()}
+        self._check_sources()
+        self.floor = float(spec.selections["task"].create().floor)
+        self._report({"floor": self.floor})
+        for text in self._payload["trackers"]:
+            tracker = parse(registry, "tracker", text).create()
+            tracker.start(description)
+            self._trackers.append((text, tracker))
+        for chosen in spec.selections.values():
+            chosen.component.load()  # now, because an import may seed the global generators
+        seed_everything("run", spec.seed)
+        numbers = train(spec, self._recorder, [tracker for _, tracker in self._trackers])
+        self._warn_of_modules(spec)
+        return numbers
+
+    def _check_sources(self) -> None:
+        """A result must not get the name of code that is there no more."""
+        files = tuple(Path(file) for file in self._payload["files"])
+        if source.raw_digest(files) != self._payload["digest"]:
+            raise RunError(
+                f"source files changed after this run was named {self._payload['run_id']}; "
+                "give the command again, and it runs under its new name"
+            )
+
+    def _warn_of_modules(self, spec: RunSpec) -> None:
+        known = {Path(file) for file in self._payload["files"]}
+        for chosen in spec.selections.values():
+            module = chosen.component.target.partition(":")[0]
+            for name in source.used_outside(module, known):
+                self._recorder.log(
+                    f"warning: {chosen.component.owner} used module {name}, which is no part of "
+                    "the run's name: it is imported in a way that can't be seen in the source"
+                )
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Show trackers the result, also of a run that failed."""
+        for text, tracker in self._trackers:
+            try:
+                tracker.finish(result)
+            except Exception as error:  # noqa: BLE001 - a tracker only watches
+                traceback.print_exc()
+                self._recorder.log(f"tracker {text} failed at the end: {error}")
+
+
+def _result(run_id: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "run_id": run_id, "floor": None, **numbers}
+
+
+def _store(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the result, strictly; say so if that is not possible."""
+    reasons: list[str] = []
+    content: dict[str, Any] = strict(result, reasons)
+    if reasons:
+        content["reason"] = "; ".join(reasons)
+    try:
+        write_json(folder / RESULT, content)
+    except OSError as error:
+        return content | _failure(error) | {"stored": False}
+    return content
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    status = error.status if isinstance(error, RunError) else "failed"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
+    where = None
+    if own:
+        # Two parts of the path are enough to find it, and hold no names of home folders.
+        place = "/".join(Path(own[-1].filename).parts[-2:])
+        where = f"{place}:{own[-1].lineno} in {own[-1].name}"
+    return {
+        "status": status,
+        "error": {"type": type(error).__name__, "message": str(error), "where": where},
+    }
+
+
+@contextlib.contextmanager
+def _captured(log: IO[str]) -> Iterator[None]:
+    """Send what Python code and libraries print to the log: standard output is for results."""
+    kept = {number: os.dup(number) for number in (1, 2)}
+    try:
+        with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+            for number in kept:
+                os.dup2(log.fileno(), number)
+            try:
+                yield
+            finally:
+                log.flush()
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
