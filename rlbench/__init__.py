@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 from rlbench.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+    import pandas as pd
+
     from rlbench.types import Kind
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "component", "hookimpl"]
+__all__ = ["__version__", "component", "hookimpl", "results", "run"]
 
 
 def component(kind: Kind, name: str) -> Any:
@@ -27,6 +33,81 @@ def component(kind: Kind, name: str) -> Any:
         UsageError: Nobody registered such a component, or several plugins did.
         PluginError: It can't be imported.
     """
-    from rlbench.plugin.loading import load  # noqa: PLC0415 - keeps `import rlbench` light
+    from rlbench.plugin.loading import load
 
     return load().find(kind, name).load()
+
+
+def run(
+    *,
+    estimator: str | Sequence[str] = (),
+    loss: str | Sequence[str] = (),
+    kl: str | Sequence[str] = (),
+    task: str | Sequence[str] = (),
+    reward: str | Sequence[str] = (),
+    model: str | Sequence[str] = (),
+    seeds: str | Iterable[int] = range(5),
+    settings: Mapping[str, Any] | None = None,
+    out: str | Path = "results/local",
+    workers: int | None = None,
+    plugins: Sequence[str | Path | ModuleType] = (),
+) -> pd.DataFrame:
+    """Run a grid as ``rlbench run`` does: the product of all axes and the seeds.
+
+    Runs that are in ``out`` already are not repeated.
+
+    Args:
+        estimator: One selection, such as ``"gae:lam=0.9"``, or several: an axis. Nothing means the
+            default; so it does for the other kinds.
+        loss: Policy losses.
+        kl: KL controllers.
+        task: Tasks.
+        reward: What policies are trained on.
+        model: Models.
+        seeds: ``range(5)``, or text such as ``"0-4"``.
+        settings: Trainer settings, a value or a list of values each.
+        out: Folder of results.
+        workers: Runs at the same time; None means one a core.
+        plugins: Files, or modules that worker processes can import.
+
+    Returns:
+        One row for each run that was asked for, as in `results`; a run that failed is a row, too.
+
+    Raises:
+        UsageError: A name, an option, a value or a combination is not valid.
+        PluginError: A given plugin can't be loaded.
+        KeyboardInterrupt: It was interrupted; what had ended by then is kept in ``out``.
+    """
+    from rlbench.grid.launch import run_grid
+    from rlbench.report import cells
+
+    axes: dict[Kind, str | Sequence[str]] = {
+        "estimator": estimator,
+        "loss": loss,
+        "kl": kl,
+        "task": task,
+        "reward": reward,
+        "model": model,
+    }
+    records = run_grid(
+        axes, seeds=seeds, settings=settings or {}, out=out, workers=workers, plugins=plugins
+    )
+    return cells.results(records)
+
+
+def results(out: str | Path = "results/local") -> pd.DataFrame:
+    """Read all runs of a folder.
+
+    Args:
+        out: Folder of results.
+
+    Returns:
+        One row a run: ``run_id``, the kinds, ``seed``, each setting that differs, ``status``,
+        ``error`` and the numbers; see `rlbench.report.cells.results`.
+    """
+    from pathlib import Path
+
+    from rlbench.grid.store import Store
+    from rlbench.report import cells
+
+    return cells.results(Store(Path(out)).read())

@@ -113,7 +113,7 @@ def test_bad_settings_are_refused(setting: str, message: str) -> None:
 
 
 def test_an_option_of_a_selected_component_shows_its_place() -> None:
-    with pytest.raises(UsageError, match="write -e gae:lam=0.9"):
+    with pytest.raises(UsageError, match=r"write -e gae:lam=0\.9"):
         grid("lam=0.9", estimator=["gae"])
 
 

@@ -1,0 +1,129 @@
+"""Run a grid: what the command line and `rlbench.run` have in common."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlbench.errors import UsageError
+from rlbench.grid.experiment import build, spell_settings
+from rlbench.grid.identity import canonical, run_id
+from rlbench.grid.store import Record, Store
+from rlbench.grid.supervisor import Outcome, Planned, Silent, supervise
+from rlbench.plugin.loading import load, plugin_arguments
+from rlbench.plugin.selection import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import ModuleType
+
+    from rlbench.grid.supervisor import Watcher
+    from rlbench.plugin.registry import Registry
+    from rlbench.training.spec import RunSpec
+    from rlbench.types import Kind
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def launch(
+    registry: Registry,
+    specs: Sequence[RunSpec],
+    *,
+    out: Path,
+    plugins: Sequence[str | Path | ModuleType] = (),
+    trackers: Sequence[str] = (),
+    engine: str = "local",
+    workers: int | None = None,
+    watcher: Watcher | None = None,
+    timeout_s: float | None = None,
+    retry: bool = False,
+    fail_fast: bool = False,
+) -> tuple[list[Record], Outcome]:
+    """Execute the runs that are not on disk yet, and read back all that were asked for.
+
+    Args:
+        registry: The components; loaded with the same ``plugins``.
+        specs: The runs.
+        out: The folder of results.
+        plugins: What was loaded beside installed plugins; workers load it too.
+        trackers: Selections of trackers.
+        engine: Selection of the engine.
+        workers: Runs at the same time; None means one a core.
+        watcher: Shows the progress.
+        timeout_s: The most seconds of one run.
+        retry: Also repeat runs that failed, diverged or took too long.
+        fail_fast: Start nothing more after the first failure.
+
+    Returns:
+        One record for each run, in the order of ``specs``, also for those that did not run; and how
+        it ended.
+
+    Raises:
+        UsageError: A tracker or an engine is unknown, or results can't be written there.
+        PluginError: Worker processes could not import what was given as a plugin.
+    """
+    for text in trackers:
+        parse(registry, "tracker", text)
+    runner = parse(registry, "engine", engine).create()
+    arguments = plugin_arguments(plugins)
+    store = Store(out)
+    store.check_writable()
+    planned = [Planned(run_id=run_id(spec), spec=spec) for spec in specs]
+    outcome = supervise(
+        planned,
+        store,
+        runner,
+        workers=workers or cores(),
+        watcher=watcher or Silent(),
+        plugins=arguments,
+        timeout_s=timeout_s,
+        retry=retry,
+        fail_fast=fail_fast,
+        trackers=list(trackers),
+    )
+    return [_record(store, run) for run in planned], outcome
+
+
+def run_grid(
+    axes: Mapping[Kind, str | Sequence[str]],
+    *,
+    seeds: str | Iterable[int],
+    settings: Mapping[str, Any],
+    out: str | Path,
+    workers: int | None,
+    plugins: Sequence[str | Path | ModuleType],
+) -> list[Record]:
+    """Do what `rlbench.run` promises, up to its table.
+
+    Raises:
+        UsageError: What was asked is not valid, or ``workers`` is not a positive number.
+        KeyboardInterrupt: The grid was interrupted.
+    """
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers={workers}: at least one run at a time is needed")
+    registry = load(plugins)
+    specs = build(
+        registry,
+        selections={
+            kind: [texts] if isinstance(texts, str) else list(texts) for kind, texts in axes.items()
+        },
+        settings=spell_settings(settings),
+        seeds=seeds,
+    )
+    records, outcome = launch(registry, specs, out=Path(out), plugins=plugins, workers=workers)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return records
+
+
+def _record(store: Store, run: Planned) -> Record:
+    """Read one run; what has not started yet has no specification on disk, but here."""
+    record = store.record(run.run_id)
+    return record if record.spec is not None else replace(record, spec=canonical(run.spec))

@@ -1,0 +1,303 @@
+"""Records of runs, grouped into cells: everything but the seed is the same in a cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rlbench.training.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rlbench.grid.store import Record
+    from rlbench.stats import Interval
+
+KINDS = ("estimator", "loss", "kl", "task", "reward", "model")
+# column -> key in result.json; `reward` and `kl` are the names of components already
+NUMBERS = {
+    "score_start": "score_start",
+    "score": "score",
+    "reward_mean": "reward",
+    "kl_nats": "kl",
+    "entropy": "entropy",
+    "length": "length",
+    "tokens": "tokens",
+    "wall_s": "wall_s",
+}
+NOT_RUN = "not run"
+
+# what beside kinds, settings and the seed makes two runs incomparable
+_VERSIONS = ("torch", "training")
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One seed of a cell, with what it counts as.
+
+    Attributes:
+        number: The seed.
+        record: Its run.
+        status: ``ok``, ``failed``, ``diverged``, ``timeout``, or ``not run``.
+        score: The score at the end; the task's floor where the run failed; None where it did not
+            run, or where a failed run has no known floor.
+    """
+
+    number: int
+    record: Record
+    status: str
+    score: float | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run ended with a score."""
+        return self.status == "ok"
+
+    def value(self, name: str) -> float | None:
+        """One number of a run that ended well; None if it has none of that name."""
+        number = (self.record.result or {}).get(name) if self.ok else None
+        return float(number) if isinstance(number, (int, float)) else None
+
+    def error(self) -> str:
+        """First line of what went wrong; empty if nothing did."""
+        return error_line(self.record)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """All seeds of one combination of components, settings and versions.
+
+    Attributes:
+        columns: Everything that two cells may differ in, as text: the kinds (``"gae:lam=0.9"``),
+            the settings in one spelling, versions and source hashes.
+        seeds: In the order of their numbers.
+    """
+
+    columns: Mapping[str, str]
+    seeds: tuple[Seed, ...]
+
+    @cached_property
+    def tried(self) -> list[Seed]:
+        """Seeds that ran to an end, good or bad: the denominator."""
+        return [seed for seed in self.seeds if seed.status != NOT_RUN]
+
+    @cached_property
+    def ok(self) -> list[Seed]:
+        """Seeds that ended well."""
+        return [seed for seed in self.seeds if seed.ok]
+
+    @cached_property
+    def failed(self) -> list[Seed]:
+        """Seeds that were tried and did not end well."""
+        return [seed for seed in self.tried if not seed.ok]
+
+    @cached_property
+    def score(self) -> Interval | None:
+        """Mean over the tried seeds, failures at the task's floor.
+
+        None if no seed was tried, or if a failed one has no known floor.
+        """
+        return _interval([seed.score for seed in self.tried])
+
+    @cached_property
+    def score_of_ok(self) -> Interval | None:
+        """Mean over the seeds that ended well; to be shown beside `score`, never alone."""
+        return _interval([seed.score for seed in self.ok])
+
+    def mean(self, name: str) -> float | None:
+        """Mean of a number over the seeds that ended well and have it; None if none has."""
+        values = [value for seed in self.ok if (value := seed.value(name)) is not None]
+        return sum(values) / len(values) if values else None
+
+
+def cells(records: Iterable[Record]) -> list[Cell]:
+    """Group records by everything but the seed.
+
+    Runs of different versions of rlbench, of a plugin or of torch make different cells: they are
+    never averaged together. Records without a specification are left out (`unread` has them).
+
+    Args:
+        records: In any order; a run that is given twice counts once.
+
+    Returns:
+        Cells in the order in which they first occur.
+    """
+    readable = {record.run_id: record for record in records if _describes_a_run(record.spec)}
+    floors = _floors(readable.values())
+    groups: dict[str, list[Record]] = {}
+    for record in readable.values():
+        groups.setdefault(_key(record.spec or {}), []).append(record)
+    return [
+        Cell(
+            columns=_columns(group[0].spec or {}),
+            seeds=tuple(sorted((_seed(r, floors) for r in group), key=lambda seed: seed.number)),
+        )
+        for group in groups.values()
+    ]
+
+
+def unread(records: Iterable[Record]) -> list[Record]:
+    """Records that can't be in any cell, because their specification can't be read."""
+    return [record for record in records if not _describes_a_run(record.spec)]
+
+
+def differing(shown: Sequence[Cell]) -> list[str]:
+    """Name the columns in which cells differ, versions only where the rest does not tell.
+
+    A version or source of a component is listed only if it differs between cells that show the
+    same component: two losses have two sources anyway.
+    """
+    names = list(dict.fromkeys(name for cell in shown for name in cell.columns))
+    visible = [name for name in names if "." not in name and name not in _VERSIONS]
+    labels = [name for name in visible if len({c.columns.get(name) for c in shown}) > 1]
+    for name in names:
+        kind, dot, _ = name.partition(".")
+        if name in _VERSIONS:
+            if len({cell.columns.get(name) for cell in shown}) > 1:
+                labels.append(name)
+        elif dot:
+            seen: dict[str | None, set[str | None]] = {}
+            for cell in shown:
+                seen.setdefault(cell.columns.get(kind), set()).add(cell.columns.get(name))
+            if any(len(values) > 1 for values in seen.values()):
+                labels.append(name)
+    return labels
+
+
+def results(records: Iterable[Record]) -> pd.DataFrame:
+    """Make a table with one row a run, for notebooks.
+
+    Args:
+        records: As read from a store.
+
+    Returns:
+        Columns ``run_id``, the kinds, ``seed``, one for each setting that differs, ``status``,
+        ``error``, ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward``
+        is the component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``,
+        ``wall_s``, ``rlbench`` and ``torch`` (versions). A run that failed has no score here; that
+        it counts with the task's floor is up to the reader.
+    """
+    import pandas as pd
+
+    kept = [record for record in records if _describes_a_run(record.spec)]
+    specs = [record.spec or {} for record in kept]
+    settings = list(dict.fromkeys(name for spec in specs for name in spec.get("settings", {})))
+    differ = [
+        name
+        for name in settings
+        if len({json.dumps(spec.get("settings", {}).get(name)) for spec in specs}) > 1
+    ]
+    rows = []
+    for record, spec in zip(kept, specs, strict=True):
+        result = record.result or {}
+        versions = result.get("provenance") or {}
+        rows.append(
+            {
+                "run_id": record.run_id,
+                **{kind: _label(spec, kind) for kind in KINDS},
+                "seed": spec.get("seed"),
+                **{name: spec.get("settings", {}).get(name) for name in differ},
+                "status": record.status,
+                "error": error_line(record) or None,
+                **{name: result.get(key) for name, key in NUMBERS.items()},
+                "rlbench": versions.get("rlbench"),
+                "torch": spec.get("torch"),
+            }
+        )
+    columns = ["run_id", *KINDS, "seed", *differ, "status", "error", *NUMBERS, "rlbench", "torch"]
+    frame = pd.DataFrame(rows, columns=columns)
+    for name in NUMBERS:
+        frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
+    return frame
+
+
+def error_line(record: Record) -> str:
+    """First line of a run's error, with its type; empty if it has none."""
+    error = (record.result or {}).get("error")
+    if not isinstance(error, Mapping):
+        return record.problem or ""
+    lines = str(error.get("message") or "").strip().splitlines()
+    kind, message = str(error.get("type") or ""), lines[0] if lines else ""
+    return ": ".join(part for part in (kind, message) if part)
+
+
+def _describes_a_run(spec: object) -> bool:
+    """Whether a specification, of whatever version, says what a cell needs."""
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("seed"), int):
+        return False
+    components, settings = spec.get("components"), spec.get("settings")
+    return (
+        isinstance(components, Mapping)
+        and isinstance(settings, Mapping)
+        and all(isinstance(c, Mapping) and "label" in c for c in components.values())
+    )
+
+
+def _key(spec: Mapping[str, Any]) -> str:
+    """Everything of a specification but the seed, in one spelling."""
+    rest = {name: value for name, value in spec.items() if name not in ("run_id", "seed")}
+    return json.dumps(rest, sort_keys=True)
+
+
+def _label(spec: Mapping[str, Any], kind: str) -> str | None:
+    component = spec.get("components", {}).get(kind)
+    return str(component["label"]) if component else None
+
+
+def _columns(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Flatten a specification into named texts; ``kind.version`` and ``kind.source`` come last."""
+    components = spec.get("components", {})
+    columns = {kind: str(components[kind]["label"]) for kind in KINDS if kind in components}
+    spelling = {option.name: option for option in Settings.options()}
+    for name, value in spec.get("settings", {}).items():
+        columns[name] = spelling[name].spell(value) if name in spelling else str(value)
+    for kind in KINDS:
+        component = components.get(kind, {})
+        owner = component.get("owner") or {}
+        parts = (owner.get("distribution") or owner.get("plugin"), owner.get("version"))
+        columns[f"{kind}.version"] = " ".join(str(part) for part in parts if part)
+        columns[f"{kind}.source"] = str(component.get("source", ""))[:7]
+    for name in _VERSIONS:
+        columns[name] = str(spec.get(name, ""))[: 7 if name == "training" else None]
+    return columns
+
+
+def _seed(record: Record, floors: Mapping[str, float]) -> Seed:
+    """Decide what a run counts as."""
+    spec, result = record.spec or {}, record.result or {}
+    score: float | None = None
+    status = record.status if record.complete else NOT_RUN
+    if status == "ok":
+        score = result.get("score")
+        status = "ok" if isinstance(score, (int, float)) else "failed"
+    if status not in ("ok", NOT_RUN):
+        floor = result.get("floor")
+        score = floor if isinstance(floor, (int, float)) else floors.get(_task(spec))
+    return Seed(number=int(spec.get("seed", 0)), record=record, status=status, score=score)
+
+
+def _task(spec: Mapping[str, Any]) -> str:
+    return json.dumps(spec.get("components", {}).get("task", {}), sort_keys=True)
+
+
+def _floors(records: Iterable[Record]) -> dict[str, float]:
+    """Look up the floor of every task: a run that was killed early does not know its own."""
+    floors = {}
+    for record in records:
+        floor = (record.result or {}).get("floor")
+        if isinstance(floor, (int, float)):
+            floors[_task(record.spec or {})] = float(floor)
+    return floors
+
+
+def _interval(scores: Sequence[float | None]) -> Interval | None:
+    """Interval of the mean; None if there is nothing to average or something is unknown."""
+    known = [score for score in scores if score is not None]
+    if not known or len(known) < len(scores):
+        return None
+    from rlbench.stats import mean_interval
+
+    return mean_interval(known)

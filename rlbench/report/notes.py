@@ -1,0 +1,187 @@
+"""What stands below a table: what the numbers are, what rows share, and what went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.report.cells import KINDS, Cell
+from rlbench.training.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_NUMBERS_THAT_TELL_SEEDS_APART = ("score", "reward", "kl", "entropy")
+
+
+def caption(cells: Sequence[Cell], labels: Sequence[str], *, ascii_only: bool = False) -> list[str]:
+    """Say what the columns are and what all rows have in common.
+
+    Args:
+        cells: The rows.
+        labels: The columns that differ between them.
+        ascii_only: Write ``+/-`` for a plus-minus sign.
+
+    Returns:
+        Paragraphs.
+    """
+    same = shared(cells)
+    prompts = same.get("eval_prompts")
+    held_out = f"{int(prompts):,} held-out prompts" if prompts else "held-out prompts"
+    paragraphs = [
+        f"score: the task's own, greedy, on {held_out}, at the end (start: before training); mean "
+        f"over seeds, {'+/-' if ascii_only else '±'} half of its 95% Student t interval. n: seeds "
+        "that ended well/tried. KL (nats a completion, from the base policy), entropy (nats), "
+        "length (tokens), s (seconds): means over the seeds that ended well."
+    ]
+    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
+    if len(cells) == 1:
+        common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same and kind not in labels]
+    common += [f"{name}={same[name]}" for name in _changed(same)]
+    if common:
+        paragraphs.append(f"{'All rows' if len(cells) > 1 else 'With'}: {', '.join(common)}.")
+    return paragraphs
+
+
+def shared(cells: Sequence[Cell]) -> dict[str, str]:
+    """Collect the kinds and settings that are the same in all rows, in the order of columns."""
+    if not cells:
+        return {}
+    first, *others = cells
+    return {
+        name: value
+        for name, value in first.columns.items()
+        if all(cell.columns.get(name) == value for cell in others) and "." not in name and value
+    }
+
+
+def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+    """List what a reader has to know before believing the numbers.
+
+    Args:
+        cells: The rows.
+        labels: The columns that name a row.
+
+    Returns:
+        Paragraphs; none if there is nothing to say.
+    """
+    named = [(name_of(cell, labels), cell) for cell in cells]
+    return [
+        *_failures(named),
+        *_not_run(named),
+        *_unequal_seeds(named),
+        *_identical_seeds(named),
+        *_mixed(cells, labels),
+    ]
+
+
+def name_of(cell: Cell, labels: Sequence[str]) -> str:
+    """Name a row by the columns that differ."""
+    return ", ".join(
+        value if name in KINDS else f"{name}={value}"
+        for name in labels
+        if (value := cell.columns.get(name))
+    )
+
+
+def spell_seeds(seeds: Iterable[int]) -> str:
+    """Write seeds as they are given on the command line: ``0-4,7``."""
+    parts: list[list[int]] = []
+    for seed in sorted(set(seeds)):
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1].append(seed)
+        else:
+            parts.append([seed])
+    return ",".join(
+        f"{part[0]}-{part[-1]}" if len(part) > 2 else ",".join(map(str, part)) for part in parts
+    )
+
+
+def _changed(same: dict[str, str]) -> list[str]:
+    """Name the settings that are not at their default."""
+    return [
+        option.name
+        for option in Settings.options()
+        if option.name in same and same[option.name] != option.spell(option.default)
+    ]
+
+
+def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
+    if not any(cell.failed for _, cell in named):
+        return []
+    paragraphs = ["Rows with *: failed seeds count with the task's floor in the score."]
+    for name, cell in named:
+        if not cell.failed:
+            continue
+        alone = cell.score_of_ok
+        what = f"{name}: {len(cell.failed)} of {len(cell.tried)} failed"
+        what += f"; the others alone: {alone.mid:.3f} (n={alone.n})" if alone else ""
+        what += "; the floor is unknown, so there is no score" if cell.score is None else ""
+        paragraphs.append(f"{what}.")
+        for seed in cell.failed:
+            error = f": {seed.error()}" if seed.error() else ""
+            log = seed.record.folder / "log.txt"
+            paragraphs.append(f"- seed {seed.number} {seed.status}{error} ({log})")
+    return paragraphs
+
+
+def _not_run(named: Sequence[tuple[str, Cell]]) -> list[str]:
+    lines = []
+    for name, cell in named:
+        missing = [seed for seed in cell.seeds if seed not in cell.tried]
+        if missing:
+            states = sorted({seed.record.status for seed in missing} - {"missing"})
+            why = f" ({', '.join(states)})" if states else ""
+            lines.append(f"Not run: {name}, seeds {spell_seeds(s.number for s in missing)}{why}.")
+    return lines
+
+
+def _unequal_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
+    rows: dict[str, list[str]] = {}
+    for name, cell in named:
+        if cell.tried:
+            rows.setdefault(spell_seeds(seed.number for seed in cell.tried), []).append(name)
+    if len(rows) < 2:
+        return []
+    most = max(rows, key=lambda seeds: len(rows[seeds]))
+    parts = [f"{name}: {seeds}" for seeds, names in rows.items() for name in names if seeds != most]
+    rest = f"{most} in {rows[most][0] if len(rows[most]) == 1 else 'the others'}"
+    return [f"Rows have different seeds, so means are not paired: {'; '.join(parts)}; {rest}."]
+
+
+def _identical_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
+    lines = []
+    for name, cell in named:
+        same: dict[tuple[float | None, ...], list[int]] = {}
+        for seed in cell.ok:
+            numbers = tuple(seed.value(number) for number in _NUMBERS_THAT_TELL_SEEDS_APART)
+            same.setdefault(numbers, []).append(seed.number)
+        lines += [
+            f"{name}: seeds {spell_seeds(seeds)} gave the same numbers: does the seed reach "
+            "everything that is random?"
+            for numbers, seeds in same.items()
+            if len(seeds) > 1 and any(number is not None for number in numbers)
+        ]
+    return lines
+
+
+def _mixed(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+    """Say what differs between runs that a column does not show, or that is no part of a cell."""
+    lines = []
+    if any("." in name or name in ("torch", "training") for name in labels):
+        lines.append("Rows of different versions are not comparable; they are never averaged.")
+    for what, keys in (("CPUs", ("cpu", "cpu_capability")), ("thread counts", ("threads",))):
+        found = sorted(
+            {
+                " ".join(str(provenance[key]) for key in keys if provenance.get(key))
+                for cell in cells
+                for seed in cell.tried
+                if (provenance := (seed.record.result or {}).get("provenance"))
+            }
+            - {""}
+        )
+        if len(found) > 1:
+            lines.append(
+                f"Runs from different {what} ({'; '.join(found)}): the same seed can end "
+                "differently there."
+            )
+    return lines

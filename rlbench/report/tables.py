@@ -1,0 +1,309 @@
+"""One row a cell, for a terminal, a pull request or a paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rlbench.errors import UsageError
+from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
+from rlbench.report.notes import caption, notes, shared
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+DATA_FORMATS = ("csv", "tsv", "json")
+MISSING = "-"
+PROSE_WIDTH = 80
+
+# beside the score, in the formats for programs
+_MEANS = ("reward_mean", "kl_nats", "entropy", "length", "wall_s")
+
+# columns that may be left out, the first one first, where a table is too wide
+_EXPENDABLE = ("s", "length", "entropy", "start")
+# formats whose cells end at a bar that is not escaped
+_BAR = {
+    "github": "\\|",
+    "pipe": "\\|",
+    "jira": "\\|",
+    "asciidoc": "\\|",
+    "orgtbl": "\\vert{}",
+    "mediawiki": "&#124;",
+    "textile": "&#124;",
+}
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of a table: what it is called and what it says of a cell."""
+
+    name: str
+    say: Callable[[Cell], str]
+    number: bool = True
+
+
+def table(
+    cells: Sequence[Cell],
+    format: str = "simple",  # noqa: A002 - what everybody calls it, tabulate included
+    width: int | None = None,
+    *,
+    ascii_only: bool = False,
+) -> str:
+    """Show cells, the best first.
+
+    The columns are what differs between the cells (estimator, loss and KL controller if nothing
+    does), the seeds that ended well out of those that were tried, the score before training, the
+    score at the end with its 95% interval, KL, entropy, length and seconds. Failed seeds count with
+    the task's floor. Order goes by the score in full precision; equal scores and missing ones by
+    label, in natural order.
+
+    Args:
+        cells: What to show.
+        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        width: The most columns of the terminal; columns of less weight are left out, and named, to
+            fit. Nothing is ever wrapped or cut. None means no limit.
+        ascii_only: Write ``+/-`` for a plus-minus sign.
+
+    Returns:
+        The table with its caption and notes, without a newline at the end. ``csv`` and ``tsv`` hold
+        the rows only.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    check_format(format)
+    labels = differing(cells) or list(KINDS[:3])
+    rows = ranked(cells, labels)
+    if format in DATA_FORMATS:
+        return _data(rows, labels, format)
+    columns = _columns(rows, labels, "+/-" if ascii_only else "±")
+    body = _body(rows, columns, format)
+    left_out: list[str] = []
+    for name in _EXPENDABLE:
+        if width is None or max(map(_width, body.splitlines())) <= width:
+            break
+        columns = [column for column in columns if column.name != name]
+        left_out.append(name)
+        body = _body(rows, columns, format)
+    below = [*caption(rows, labels, ascii_only=ascii_only), *notes(rows, labels)]
+    if left_out:
+        below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
+    return f"{body}\n\n{_prose(below, format)}"
+
+
+def check_format(name: str) -> None:
+    """Raise UsageError, with the nearest name, if there is no such format."""
+    if name in DATA_FORMATS:
+        return
+    from tabulate import tabulate_formats
+
+    if name not in tabulate_formats:
+        raise UsageError.unknown("format", name, [*tabulate_formats, *DATA_FORMATS])
+
+
+def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
+    """Order cells: best score first, unknown scores last, ties by label in natural order."""
+
+    def key(cell: Cell) -> tuple[float, list[list[tuple[int, int, str]]]]:
+        best_first = math.inf if cell.score is None else -cell.score.mid
+        return best_first, [_natural(cell.columns.get(name, "")) for name in labels]
+
+    return sorted(cells, key=key)
+
+
+def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `table`
+    """Lay out the table itself."""
+    header = [_escape(column.name, format) for column in columns]
+    texts = [[_escape(column.say(cell), format) for column in columns] for cell in rows]
+    if format == "simple":
+        return _simple(header, texts, [column.number for column in columns])
+    from tabulate import tabulate
+
+    return tabulate(
+        texts,
+        headers=header,
+        tablefmt=format,
+        disable_numparse=True,  # else a label 1e5 becomes 100000
+        colalign=["right" if column.number else "left" for column in columns] if rows else None,
+    )
+
+
+def _simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
+    """Lay out like tabulate's ``simple``, without its padding of headers, by width on screen."""
+    widths = [max(map(_width, column)) for column in zip(header, *texts, strict=True)]
+    lines = [header, ["-" * width for width in widths], *texts]
+    return "\n".join(
+        "  ".join(
+            " " * (width - _width(text)) + text if flush else text + " " * (width - _width(text))
+            for text, width, flush in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _columns(rows: Sequence[Cell], labels: Sequence[str], sign: str) -> list[_Column]:
+    """Choose the columns of a table for people, each with one number of places."""
+    score = _score_places(rows)
+    columns = [
+        _Column(name, lambda cell, name=name: cell.columns.get(name, MISSING), number=False)  # type: ignore[misc]  # mypy can't type a default in a lambda
+        for name in labels
+    ]
+    columns += [
+        _Column("n", lambda cell: f"{len(cell.ok)}/{len(cell.tried)}"),
+        _mean_column("start", "score_start", rows, places=score),
+        _Column("score", lambda cell: _score(cell, score)),
+        _Column(f"{sign}95%", lambda cell: _spread(cell, score)),
+        _mean_column("KL", "kl", rows),
+        _mean_column("entropy", "entropy", rows),
+        _mean_column("length", "length", rows),
+        _mean_column("s", "wall_s", rows),
+    ]
+    return columns
+
+
+def _mean_column(title: str, name: str, rows: Sequence[Cell], places: int | None = None) -> _Column:
+    """Make a column of means over the seeds that ended well."""
+    means = [mean for cell in rows if (mean := cell.mean(name)) is not None]
+    digits = _places(means) if places is None else places
+
+    def say(cell: Cell) -> str:
+        mean = cell.mean(name)
+        return MISSING if mean is None else _fixed(mean, digits)
+
+    return _Column(title, say)
+
+
+def _score(cell: Cell, places: int) -> str:
+    """The score, with a mark if failures are in it."""
+    if not cell.tried:
+        return NOT_RUN
+    if cell.score is None:
+        return "failed"
+    return _fixed(cell.score.mid, places) + ("*" if cell.failed else "")
+
+
+def _spread(cell: Cell, places: int) -> str:
+    """Half the width of the interval, or why there is none."""
+    if not cell.tried:
+        return MISSING
+    if not cell.ok:
+        return "failed"
+    if cell.score is None:
+        return MISSING
+    if cell.score.n == 1:
+        return "n=1"
+    half = cell.score.half_width
+    return "all equal" if half is None else _fixed(half, places)
+
+
+def _score_places(rows: Sequence[Cell]) -> int:
+    """Places that the intervals justify: two digits of the typical half width, from 2 to 4."""
+    halves = sorted(
+        half for cell in rows if cell.score and (half := cell.score.half_width) is not None
+    )
+    if not halves:
+        return 3
+    typical = halves[(len(halves) - 1) // 2]
+    return min(max(1 - math.floor(math.log10(typical)), 2), 4)
+
+
+def _places(values: Sequence[float]) -> int:
+    """Places for a column without intervals: three digits of its largest number."""
+    largest = max(map(abs, values), default=0.0)
+    if largest == 0:
+        return 2
+    return min(max(2 - math.floor(math.log10(largest)), 0), 3)
+
+
+def _fixed(value: float, places: int) -> str:
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def _natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key by which run2 comes before run10."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
+
+
+def _escape(text: str, format: str) -> str:  # noqa: A002 - as in `table`
+    """Keep a cell one cell: no line breaks anywhere, no bare bar where bars separate."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text.replace("|", _BAR[format]) if format in _BAR else text
+
+
+def _width(line: str) -> int:
+    """Columns a line takes on a terminal."""
+    from unicodedata import combining, east_asian_width
+
+    return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in line)
+
+
+def _prose(paragraphs: Sequence[str], format: str) -> str:  # noqa: A002 - as in `table`
+    """Set caption and notes so that they don't break the document the table goes into."""
+    if format in ("github", "pipe", "rst"):
+        return "\n\n".join(text.replace("*:", "\\*:") for text in paragraphs)
+    if format.endswith("html"):
+        from html import escape
+
+        return "\n".join(f"<p>{escape(text)}</p>" for text in paragraphs)
+    lines = [
+        line
+        for text in paragraphs
+        for line in wrap(
+            text,
+            PROSE_WIDTH,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+    return "\n".join(f"% {line}" if format.startswith("latex") else line for line in lines)
+
+
+def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # noqa: A002 - as above
+    """Write rows for programs: full precision, nothing rounded, nothing marked."""
+    records = [_record(cell, labels) for cell in rows]
+    if format == "json":
+        document = {"rows": records, "shared": shared(rows), "notes": notes(rows, labels)}
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(
+        buffer,
+        fieldnames=list(records[0]) if records else labels,
+        delimiter="," if format == "csv" else "\t",
+        lineterminator="\n",
+    )
+    writer.writeheader()
+    for record in records:
+        writer.writerow(
+            {k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in record.items()}
+        )
+    return buffer.getvalue().removesuffix("\n")
+
+
+def _record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
+    """One cell as plain data."""
+    names = list(dict.fromkeys([*KINDS, *labels]))
+    score, of_ok = cell.score, cell.score_of_ok
+    certain = score is not None and score.half_width is not None
+    return {
+        **{name: cell.columns.get(name) for name in names},
+        "ok": len(cell.ok),
+        "tried": len(cell.tried),
+        "not_run": len(cell.seeds) - len(cell.tried),
+        "seeds": [seed.number for seed in cell.tried],
+        "failed_seeds": [seed.number for seed in cell.failed],
+        "score_start": cell.mean("score_start"),
+        "score": score.mid if score else None,
+        "score_low": score.low if score and certain else None,
+        "score_high": score.high if score and certain else None,
+        "score_of_ok": of_ok.mid if of_ok else None,
+        **{name: cell.mean(NUMBERS[name]) for name in _MEANS},
+    }
