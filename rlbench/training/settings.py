@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -11,10 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from rlbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlbench.plugin.signature import Option
 
 Aggregation = Literal[
-    "token_mean", "seq_mean_token_mean", "seq_mean_token_sum", "seq_mean_token_sum_norm"
+    "token_mean",
+    "seq_mean_token_mean",
+    "seq_mean_token_sum",
+    "seq_mean_token_sum_norm",
+    "prompt_mean",
 ]
 
 
@@ -28,7 +33,7 @@ class Settings:
         group_size: Completions sampled for each prompt.
         epochs: Passes over a rollout.
         minibatches: Optimiser steps in an epoch; each takes whole groups.
-        microbatches: Forward passes that an optimiser step is split into; changes memory, not numbers.
+        microbatches: Forward passes of an optimiser step; more take less memory.
         lr: Learning rate of the policy (Adam).
         critic_lr: Learning rate of the critic; none means the same as lr.
         lr_schedule: Course of both learning rates after the warm-up.
@@ -47,8 +52,8 @@ class Settings:
         precision: Floating-point type of networks and losses.
     """
 
-    updates: Annotated[int, "[1, inf)"] = 300
-    prompts: Annotated[int, "[1, inf)"] = 32
+    updates: Annotated[int, "[1, inf)"] = 250
+    prompts: Annotated[int, "[1, inf)"] = 64
     group_size: Annotated[int, "[1, inf)"] = 8
     epochs: Annotated[int, "[1, inf)"] = 2
     minibatches: Annotated[int, "[1, inf)"] = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +10,8 @@ from rlbench.plugin.selection import Selection, parse
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlbench.plugin.registry import Registry
     from rlbench.types import Kind
 
@@ -71,8 +72,8 @@ def check(spec: RunSpec) -> None:
         )
     if settings.minibatches > settings.prompts:
         raise UsageError(
-            f"minibatches={settings.minibatches} with prompts={settings.prompts}: an optimiser step "
-            f"takes whole groups, so minibatches can be 1 to {settings.prompts}"
+            f"minibatches={settings.minibatches} with prompts={settings.prompts}: a step takes "
+            f"whole groups, so minibatches can be 1 to {settings.prompts}"
         )
     if settings.warmup >= settings.updates and settings.warmup > 0:
         raise UsageError(

@@ -1,0 +1,278 @@
+"""The loop of one run: roll out, estimate, optimise, steer the KL, evaluate."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rlbench import masked
+from rlbench.errors import Diverged, RunError
+from rlbench.training import border, schedule
+from rlbench.training.evaluation import evaluate
+from rlbench.training.objective import backward, value_loss
+from rlbench.training.parts import Parts, assemble
+from rlbench.training.rollout import Collected, collect
+from rlbench.training.seeding import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rlbench.training.recorder import Recorder
+    from rlbench.training.spec import RunSpec
+    from rlbench.types import Advantage, Tracker
+
+RATIO_TOLERANCE = 1e-4  # of the first ratios of a run, which must be 1
+
+Row = dict[str, float | int | None]
+
+
+def train(spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker] = ()) -> dict[str, Any]:
+    """Train one policy and evaluate it on the way.
+
+    Args:
+        spec: What to run.
+        recorder: Takes the rows of metrics, timings and evaluations, samples and the log.
+        trackers: Also see the metrics.
+
+    Returns:
+        The numbers of the run: ``score_start`` and ``score`` (greedy, held-out), ``reward_start``
+        and ``reward`` (sampled, held-out), ``kl`` to the base policy in nats, ``entropy`` a token
+        in nats, ``length`` in tokens, ``tokens`` sampled in training, ``updates``, and ``phases``
+        in seconds.
+
+    Raises:
+        ComponentError: If a component breaks its contract.
+        Diverged: If a loss, a gradient or a log-probability is not finite.
+        RunError: If the run can't go on for another reason.
+    """
+    run = _Run(spec, recorder, trackers)
+    first = run.evaluate(0)
+    last = first
+    for update in range(1, spec.settings.updates + 1):
+        run.update(update)
+        if update % spec.settings.eval_every == 0 or update == spec.settings.updates:
+            last = run.evaluate(update)
+        recorder.progress(update, spec.settings.updates, "training")
+    return {
+        "score_start": first["score"],
+        "score": last["score"],
+        "reward_start": first["reward"],
+        "reward": last["reward"],
+        "kl": last["kl"],
+        "entropy": last["entropy"],
+        "length": last["length"],
+        "tokens": run.tokens,
+        "updates": spec.settings.updates,
+        "phases": {name: round(seconds, 3) for name, seconds in run.clock.totals.items()},
+    }
+
+
+class _Run:
+    """The state of a run between its updates: optimisers, counters, the clock."""
+
+    def __init__(self, spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker]) -> None:
+        self.recorder, self.trackers, self.settings = recorder, trackers, spec.settings
+        self.clock = _Clock()
+        with self.clock("base"):
+            self.parts: Parts = assemble(spec, recorder)
+        self.tokens = 0
+        self.lr = spec.settings.lr
+        self.critic_lr = spec.settings.critic_lr or spec.settings.lr
+        self.optimiser = torch.optim.Adam(self.parts.policy.parameters(), lr=self.lr)
+        self.critic_optimiser = (
+            None
+            if self.parts.critic is None
+            else torch.optim.Adam(self.parts.critic.parameters(), lr=self.critic_lr)
+        )
+
+    def update(self, update: int) -> None:
+        """One rollout and its optimiser steps."""
+        before = dict(self.clock.totals)
+        coef = float(self.parts.controller.coef)
+        rate = schedule.factor(self.settings, update)
+        self._set_rate(rate)
+        with self.clock("rollout"):
+            collected = collect(self.parts, update, coef)
+        with self.clock("estimate"):
+            estimator = self.parts.spec.selections["estimator"]
+            advantage = border.estimate(estimator, self.parts.estimator, collected.rollout)
+        self.tokens += int(collected.rollout.mask.sum())
+        row: Row = {"update": update}
+        row |= rollout_metrics(collected, self.parts, advantage)
+        row |= self._optimise(update, collected, advantage, coef)
+        row |= {"coef": coef, "lr": self.lr * rate, "tokens": self.tokens}
+        self._steer(collected)
+        self.recorder.update(row)
+        self._track(update, row)
+        spent = {name: total - before.get(name, 0.0) for name, total in self.clock.totals.items()}
+        self.recorder.timing({"update": update} | spent)
+
+    def evaluate(self, update: int) -> Mapping[str, Any]:
+        """Evaluate and record."""
+        with self.clock("evaluation"):
+            found = evaluate(self.parts, update)
+        self.recorder.evaluation(found.row)
+        self.recorder.samples(found.samples)
+        self._track(update, {f"eval/{name}": value for name, value in found.row.items()})
+        return found.row
+
+    def _set_rate(self, rate: float) -> None:
+        for optimiser, lr in ((self.optimiser, self.lr), (self.critic_optimiser, self.critic_lr)):
+            if optimiser is not None:
+                for group in optimiser.param_groups:
+                    group["lr"] = lr * rate
+
+    def _optimise(
+        self, update: int, collected: Collected, advantage: Advantage, coef: float
+    ) -> Row:
+        """All optimiser steps on one rollout; their averages."""
+        tokens, steps, skipped, error = 0, 0, 0, None
+        loss, norm, critic_loss = 0.0, 0.0, 0.0
+        sums: dict[str, float] = defaultdict(float)
+        shuffle = stream("minibatches", self.parts.spec.seed, update)
+        for _ in range(self.settings.epochs):
+            order = torch.randperm(self.settings.prompts, generator=shuffle)
+            for groups in order.tensor_split(self.settings.minibatches):
+                with self.clock("policy"):
+                    self.optimiser.zero_grad()
+                    report = backward(self.parts, collected, advantage, groups, coef)
+                    if report.tokens == 0:
+                        skipped += 1
+                        continue
+                    if error is None:  # the policy is still the one that sampled
+                        error = report.log_ratio_error
+                        _check_first_ratio(update, error)
+                    norm += _step(self.optimiser, self.parts.policy, self.settings.max_grad_norm)
+                with self.clock("critic"):
+                    critic_loss += self._critic_step(collected, advantage, groups)
+                tokens, steps, loss = tokens + report.tokens, steps + 1, loss + report.loss
+                for name, value in report.sums.items():
+                    sums[name] += value
+        row: Row = {
+            "loss": loss / steps if steps else None,
+            "grad_norm": norm / steps if steps else None,
+            "first_ratio_error": error,
+            "skipped_steps": skipped,
+        }
+        row |= {name: value / tokens for name, value in sums.items()}
+        if self.critic_optimiser is not None:
+            row["value_loss"] = critic_loss / steps if steps else None
+        return row
+
+    def _critic_step(self, collected: Collected, advantage: Advantage, groups: Any) -> float:
+        if self.critic_optimiser is None or advantage.returns is None:
+            return 0.0
+        self.critic_optimiser.zero_grad()
+        loss, _ = value_loss(self.parts, collected, advantage.returns, groups)
+        if not bool(loss.isfinite()):
+            raise Diverged(f"the value loss is {loss.item()}")
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        _step(self.critic_optimiser, self.parts.critic, self.settings.max_grad_norm)
+        return float(loss.detach())
+
+    def _steer(self, collected: Collected) -> None:
+        """Show the controller the KL of the rollout, once, after its coefficient was used."""
+        if collected.kl is None:
+            return
+        controller, selection = self.parts.controller, self.parts.spec.selections["kl"]
+        trained, scored = collected.rollout.trained, int(collected.rollout.scored.sum())
+        if getattr(controller, "statistic", "sequence") == "token":
+            kl = float(masked.mean(collected.kl, trained))
+        else:
+            kl = sequence_kl(collected)
+        border.call(selection, lambda: controller.update(kl, samples=scored))
+
+    def _track(self, update: int, row: Mapping[str, Any]) -> None:
+        """Trackers only watch: one that fails is named in the log and the run goes on."""
+        numbers = {name: value for name, value in row.items() if value is not None}
+        for tracker in self.trackers:
+            try:
+                tracker.log(update, numbers)
+            except Exception as error:  # noqa: BLE001 - a stranger's code, any error is possible
+                self.recorder.log(
+                    f"tracker {type(tracker).__name__} failed at update {update}: "
+                    f"{type(error).__name__}: {error}"
+                )
+
+
+def sequence_kl(collected: Collected) -> float:
+    """KL of the rollout in nats: summed over a completion, averaged over scored completions."""
+    rollout = collected.rollout
+    assert collected.kl is not None  # noqa: S101 - only called with a reference
+    return float(masked.mean(masked.total(collected.kl, rollout.trained, 1), rollout.scored))
+
+
+def rollout_metrics(collected: Collected, parts: Parts, advantage: Advantage) -> Row:
+    """What is known of a rollout before the policy is changed; see the README for each name."""
+    rollout = collected.rollout
+    scored, known = rollout.scored, ~collected.true_reward.isnan()
+    spread = masked.standard_deviation(rollout.reward, scored, ddof=1)
+    group_size = parts.spec.settings.group_size
+    reward = rollout.reward.reshape(-1, group_size)
+    low = torch.where(reward.isnan(), torch.inf, reward).amin(1)
+    high = torch.where(reward.isnan(), -torch.inf, reward).amax(1)
+    lengths = rollout.mask.sum(1)
+    row: Row = {
+        "reward": float(masked.mean(rollout.reward, scored)),
+        "reward_sd": float(spread),
+        "true_reward": float(masked.mean(collected.true_reward, known)),
+        "unscored": int((~scored).sum()),
+        "flat_groups": float((low >= high).double().mean()),
+        "length": float(lengths.double().mean()),
+        "truncated": float(rollout.truncated.double().mean()),
+    }
+    if collected.kl is not None:
+        row[f"kl_{parts.kl_kind}"] = sequence_kl(collected)
+    if rollout.values is not None and advantage.returns is not None:
+        row["explained_variance"] = explained_variance(
+            rollout.values, advantage.returns, rollout.trained
+        )
+    return row
+
+
+def explained_variance(values: Any, returns: Any, trained: Any) -> float | None:
+    """1 - Var(returns - values) / Var(returns) over trained tokens; None if returns are equal."""
+    total = masked.standard_deviation(returns, trained, ddof=0) ** 2
+    if float(total) == 0.0:
+        return None
+    rest = masked.standard_deviation(returns - values, trained, ddof=0) ** 2
+    return float(1.0 - rest / total)
+
+
+def _step(optimiser: torch.optim.Optimizer, network: Any, max_norm: float) -> float:
+    """Clip the gradient, step, and give the gradient's norm before clipping."""
+    norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), max_norm))
+    if not norm < float("inf"):  # also true of NaN
+        raise Diverged(f"the norm of the gradient is {norm}")
+    optimiser.step()
+    return norm
+
+
+def _check_first_ratio(update: int, error: float) -> None:
+    """The first ratios of a run must be 1: policy and sampler are the same network."""
+    if update == 1 and error > RATIO_TOLERANCE:
+        raise RunError(
+            f"the first ratios differ from 1: |logp - old_logp| reaches {error:.2g}, allowed is "
+            f"{RATIO_TOLERANCE:g}. Sampling and scoring disagree: dropout that is on, a state that "
+            "depends on padding, or a model whose step and run don't match"
+        )
+
+
+class _Clock:
+    """Adds up seconds by phase."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.totals[phase] = self.totals.get(phase, 0.0) + spent
