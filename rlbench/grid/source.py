@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
 
 Stamp = tuple[int, int]  # time of change in ns, size: tells that a file is still the same
 
@@ -78,18 +79,19 @@ def digest(files: tuple[Path, ...]) -> str:
     return _short("\n".join(_meaning(file, _stamp(file)) for file in files))
 
 
-def used_outside(module: str, known: set[Path]) -> list[str]:
-    """Name modules that are loaded from the origin of a module, and are none of the known files.
+def outside(module: str, loaded: Mapping[str, ModuleType], known: set[Path]) -> list[str]:
+    """Name loaded modules of the same package that are none of the known files.
 
     Packages are left out: they are loaded because something below them is.
     """
     top = module.partition(".")[0]
-    found = []
-    for name, loaded in list(sys.modules.items()):
-        file = getattr(loaded, "__file__", None)
-        if file and name.startswith(f"{top}.") and not hasattr(loaded, "__path__"):
-            found += [name] if Path(file) not in known else []
-    return sorted(found)
+    return sorted(
+        name
+        for name, found in loaded.items()
+        if name.startswith(f"{top}.")
+        and not hasattr(found, "__path__")
+        and Path(getattr(found, "__file__", None) or "") not in known
+    )
 
 
 def raw_digest(files: tuple[Path, ...]) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from rlbench.types import Engine, JobEvent
 
 TARGET = "rlbench.grid.worker:execute"
-PRELOAD = ("torch", "rlbench.grid.worker")
+# The first optimiser of a process imports torch._dynamo: a second that no run should pay.
+PRELOAD = ("torch", "torch._dynamo", "rlbench.grid.worker")
 TICK_S = 0.25  # how long a signal can wait to be noticed
 POLL_S = 1.0  # how often a run of another process is looked at
 

@@ -104,6 +104,7 @@ class _Run:
         spec = RunSpec.from_payload(registry, self._payload["spec"])
         self.owners = {k: str(chosen.component.owner) for k, chosen in spec.selections.items()}
         self._check_sources()
+        loaded = set(sys.modules)
         self.floor = float(spec.selections["task"].create().floor)
         self._report({"floor": self.floor})
         for text in self._payload["trackers"]:
@@ -114,7 +115,7 @@ class _Run:
             chosen.component.load()  # now, because an import may seed the global generators
         seed_everything("run", spec.seed)
         numbers = train(spec, self._recorder, [tracker for _, tracker in self._trackers])
-        self._warn_of_modules(spec)
+        self._warn_of_modules(spec, loaded)
         return numbers
 
     def _check_sources(self) -> None:
@@ -126,15 +127,20 @@ class _Run:
                 "give the command again, and it runs under its new name"
             )
 
-    def _warn_of_modules(self, spec: RunSpec) -> None:
+    def _warn_of_modules(self, spec: RunSpec, loaded: set[str]) -> None:
+        """Name modules of components that were loaded since and are not part of the run's name."""
         known = {Path(file) for file in self._payload["files"]}
-        for chosen in spec.selections.values():
-            module = chosen.component.target.partition(":")[0]
-            for name in source.used_outside(module, known):
-                self._recorder.log(
-                    f"warning: {chosen.component.owner} used module {name}, which is no part of "
-                    "the run's name: it is imported in a way that can't be seen in the source"
-                )
+        new = {name: module for name, module in sys.modules.items() if name not in loaded}
+        found = {
+            (name, str(chosen.component.owner))
+            for chosen in spec.selections.values()
+            for name in source.outside(chosen.component.target.partition(":")[0], new, known)
+        }
+        for name, owner in sorted(found):
+            self._recorder.log(
+                f"warning: {owner} used module {name}, which is no part of the run's name: "
+                "it is imported in a way that can't be seen in the source"
+            )
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Show trackers the result, also of a run that failed."""
