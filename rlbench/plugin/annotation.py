@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, Union, cast, get_args, get_origin
 
 from rlbench.plugin.option import Interval
 
@@ -53,14 +54,25 @@ def as_source(annotation: object) -> ast.AST:
     Raises:
         ValueError: It can't be written so.
     """
-    if isinstance(annotation, str):
-        text = annotation
-    else:
-        text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    text = annotation if isinstance(annotation, str) else _written(annotation)
     try:
         return ast.parse(text, mode="eval").body
     except SyntaxError:
         raise ValueError(f"{text} is no type of an option") from None
+
+
+def _written(annotation: object) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        # what other libraries put there has no source; only text can be a range
+        texts = [repr(extra) for extra in arguments[1:] if isinstance(extra, str)]
+        base = _written(arguments[0])
+        return f"Annotated[{', '.join([base, *texts])}]" if texts else base
+    if origin in (Union, UnionType):
+        return " | ".join(map(_written, arguments))
+    if annotation is NoneType:
+        return "None"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def read_type(node: ast.AST, scope: Scope, depth: int = _DEPTH) -> OptionType:

@@ -86,7 +86,7 @@ def requested(item: str | Path | ModuleType) -> Found:
         return _file(item)
     if not isinstance(item, str):
         raise UsageError(f"plugin {item!r}: expected a .py file, a module or the name of one")
-    if item.endswith(".py") or os.sep in item or Path(item).exists():
+    if item.endswith(".py") or os.sep in item or Path(item).is_file():
         return _file(Path(item))
     if not all(part.isidentifier() for part in item.split(".")):
         raise UsageError(f"plugin {item!r} is neither a .py file nor the name of a module")

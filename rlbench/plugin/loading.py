@@ -32,12 +32,12 @@ def load(plugins: Sequence[str | Path | ModuleType] = ()) -> Registry:
         UsageError: A given plugin is neither a file nor a module.
     """
     strict = os.environ.get(STRICT, "") not in ("", "0")
-    asked = [discovery.requested(item) for item in plugins]
+    asked = {found.argument: found for found in map(discovery.requested, plugins)}
     installed = discovery.installed()
     host = staging.manager()
     components: list[Component] = []
     problems: list[Problem] = []
-    for found in [discovery.builtin(), *installed, *asked]:
+    for found in [discovery.builtin(), *installed, *asked.values()]:
         try:
             components += staging.stage(host, found.fetch(), found.owner)
         except PluginError as error:

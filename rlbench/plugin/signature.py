@@ -255,6 +255,8 @@ def _from_object(component: Any, owner: str) -> _Signature:
     except (TypeError, ValueError):
         raise PluginError(f"{owner}: {component!r} has no signature") from None
     is_class = inspect.isclass(component)
+    if is_class and getattr(component.__init__, "__module__", None) == "typing":
+        parameters = []  # a Protocol's placeholder, which takes anything and does nothing
     stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     positional = [inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD]
     if is_class and dataclasses.is_dataclass(component):

@@ -145,8 +145,8 @@ def _refusal(plugin: object, name: str, options: Mapping[str, object]) -> str | 
         positional = one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
         if one.name == "register" and positional and one.default is one.empty:
             return None
-    written = ", ".join(map(str, parameters))
-    return f"takes ({written}), and rlbench {__version__} passes exactly (register)"
+    written = str(inspect.signature(function)).partition(" ->")[0]
+    return f"takes {written}, and rlbench {__version__} passes exactly (register)"
 
 
 def _unknown_hook(hooks: Sequence[str]) -> str:
