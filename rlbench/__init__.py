@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlbench.hookspecs import hookimpl
+from rlbench.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from rlbench.types import Kind
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "component", "hookimpl", "results", "run"]
 
 

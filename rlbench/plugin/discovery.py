@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from rlbench import __version__
 from rlbench.errors import PluginError, UsageError
 from rlbench.plugin.guard import describe, guarded
 from rlbench.plugin.registry import Owner
+from rlbench.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import pluggy
 
-from rlbench import __version__, hookspecs
+from rlbench import hookspecs
 from rlbench.errors import PluginError
 from rlbench.plugin.guard import guarded
 from rlbench.plugin.registry import Component, Owner
+from rlbench.version import __version__
 
 if TYPE_CHECKING:
     from rlbench.types import Kind
