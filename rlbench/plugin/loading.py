@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from rlbench.errors import PluginError
+from rlbench.errors import PluginError, UsageError
 from rlbench.plugin import discovery, staging
 from rlbench.plugin.registry import Component, Problem, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-    from types import ModuleType
 
 STRICT = "RLBENCH_STRICT_PLUGINS"
 
@@ -32,12 +32,12 @@ def load(plugins: Sequence[str | Path | ModuleType] = ()) -> Registry:
         UsageError: A given plugin is neither a file nor a module.
     """
     strict = os.environ.get(STRICT, "") not in ("", "0")
-    asked = {found.argument: found for found in map(discovery.requested, plugins)}
+    asked = _asked(plugins)
     installed = discovery.installed()
     host = staging.manager()
     components: list[Component] = []
     problems: list[Problem] = []
-    for found in [discovery.builtin(), *installed, *asked.values()]:
+    for found in [discovery.builtin(), *installed, *asked]:
         try:
             components += staging.stage(host, found.fetch(), found.owner)
         except PluginError as error:
@@ -61,5 +61,12 @@ def plugin_arguments(plugins: Sequence[str | Path | ModuleType]) -> list[str]:
         PluginError: A worker process could not import it.
         UsageError: It is neither a file nor a module.
     """
-    found = (discovery.requested(item) for item in plugins)
-    return [one.argument for one in found if one.argument is not None]
+    return [found.argument for found in _asked(plugins) if found.argument is not None]
+
+
+def _asked(plugins: Sequence[str | Path | ModuleType]) -> list[discovery.Found]:
+    """Find what was asked for; what is there twice counts once."""
+    if isinstance(plugins, (str, Path, ModuleType)):
+        raise UsageError(f"plugins={plugins!r}: expected a list of files or modules")
+    found = map(discovery.requested, plugins)
+    return list({one.argument: one for one in found}.values())

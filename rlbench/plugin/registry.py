@@ -158,6 +158,6 @@ class Registry:
 def _ambiguous(kind: Kind, name: str, claimants: Iterable[Component]) -> str:
     owners = " and ".join(str(c.owner) for c in claimants)
     return (
-        f"{kind} {name!r} belongs to {owners}, so it can't be used; "
-        "remove one of them or name it in RLBENCH_DISABLE_PLUGINS"
+        f"{kind} {name!r} belongs to {owners}, so it can't be used; rename or remove one "
+        "(RLBENCH_DISABLE_PLUGINS=name leaves an installed plugin out)"
     )

@@ -80,12 +80,13 @@ def stage(host: pluggy.PluginManager, plugin: object, owner: Owner) -> tuple[Com
         if any(plugin is known for known in host.get_plugins()):
             return ()
         hooks = list(_hooks(plugin))
-        host.register(plugin, name=str(id(plugin)))
         try:
+            host.register(plugin, name=str(id(plugin)))
             host.check_pending()
             return _run(host, plugin, owner)
         except BaseException as error:
-            host.unregister(plugin)
+            if host.get_name(plugin):
+                host.unregister(plugin)
             if isinstance(error, pluggy.PluginValidationError):
                 raise PluginError(_unknown_hook(hooks)) from error
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,25 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+INSTALLED = {point.name for point in metadata.entry_points(group="rlbench")}
 OWNER = Owner("demo", "rlbench-demo", "1.2")
-
-LOSS = """
-from rlbench import hookimpl
-
-def mine(batch, *, scale: float = 1.0):
-    return scale
-
-@hookimpl
-def rlbench_register_losses(register):
-    register("mine", f"{__name__}:mine", summary="Mine.")
-"""
 
 
 @pytest.fixture(autouse=True)
 def clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave neither modules nor switches to the next test."""
+    """Hide the plugins that happen to be installed; leave no module to the next test."""
     monkeypatch.delenv("RLBENCH_STRICT_PLUGINS", raising=False)
-    monkeypatch.delenv("RLBENCH_DISABLE_PLUGINS", raising=False)
+    monkeypatch.setenv("RLBENCH_DISABLE_PLUGINS", ",".join(INSTALLED))
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:

@@ -107,7 +107,7 @@ def test_a_module_is_given_by_name_or_as_itself(write, monkeypatch, tmp_path):
     assert str(registry.find("loss", "mine").owner) == "module demo_module"
     module = sys.modules["demo_module"]
     assert load([module]).find("loss", "mine").load() is module.mine
-    assert plugin_arguments([module, "demo_module"]) == ["demo_module", "demo_module"]
+    assert plugin_arguments([module, "demo_module"]) == ["demo_module"]
 
 
 def test_a_module_in_a_package_is_found_by_a_worker(write, monkeypatch, tmp_path):
@@ -152,6 +152,12 @@ def test_a_requested_module_that_is_missing_is_an_error():
 def test_something_else_is_refused():
     with pytest.raises(UsageError, match=r"expected a \.py file, a module or the name of one"):
         load([42])
+
+
+def test_one_plugin_is_not_taken_for_a_list():
+    for one in ("demo", Path("demo.py"), sys):
+        with pytest.raises(UsageError, match="expected a list of files or modules"):
+            load(one)
 
 
 def test_arguments_mean_the_same_in_any_folder(write, monkeypatch, tmp_path):
