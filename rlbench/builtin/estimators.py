@@ -179,8 +179,7 @@ def _gae(rollout: Rollout, *, gamma: float, lam: float, truncation: str) -> tupl
                 "truncation=bootstrap: the rollout has no last_value; register with "
                 "needs=('values', 'last_value')"
             )
-        goes_on = rollout.truncated & rollout.scored
-        next_value = masked.select(rollout.last_value, goes_on)
+        next_value = masked.select(rollout.last_value, rollout.truncated)
     next_advantage = torch.zeros_like(next_value)
     advantages = torch.zeros_like(values)
     for t in reversed(range(live.shape[1])):

@@ -56,10 +56,12 @@ def test_a_group_without_signal_gets_exactly_zero_and_its_neighbour_does_not(ddo
 @pytest.mark.parametrize("estimate", [group, rloo])
 @pytest.mark.parametrize("value", [4.2, 0.1, 1 / 3, -7.7])
 @pytest.mark.parametrize("n", [2, 3, 7, 16])
-def test_equal_rewards_leave_no_rounding_residue(estimate, value, n):
-    rollout = make_rollout(reward=[value] * n, mask=[[1, 1, 1]] * n)
-    assert torch.equal(estimate(rollout).advantages, torch.zeros(n, 3))
-    assert torch.equal(group(rollout, eps=0.0).advantages, torch.zeros(n, 3))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_equal_rewards_leave_no_rounding_residue(estimate, value, n, dtype):
+    rollout = make_rollout(reward=[value] * n, mask=[[1, 1, 1]] * n, dtype=dtype)
+    assert torch.equal(estimate(rollout).advantages, torch.zeros(n, 3, dtype=dtype))
+    exact = group(rollout, eps=0.0).advantages
+    assert torch.equal(exact, torch.zeros(n, 3, dtype=dtype))
 
 
 @pytest.mark.parametrize(
