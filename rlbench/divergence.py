@@ -100,7 +100,7 @@ def kl_estimate(
     if kind not in KINDS:
         raise UsageError.unknown("KL estimator", kind, KINDS)
     # The whole of d is limited, not only the exponent: the linear part alone would push a policy
-    # that fell far below the reference further down. With exp in place of expm1, rounding would give
+    # that fell far below the reference further down. expm1 and not exp, whose rounding would give
     # negative values near 0.
     near = d.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     k3 = torch.expm1(-near) + near
