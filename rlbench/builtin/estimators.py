@@ -146,9 +146,10 @@ def group_gae(
 
     Args:
         rollout: Needs ``values`` (B, T), and ``last_value`` (B,) for ``truncation=bootstrap``.
-        gamma: See `gae`.
-        lam: See `gae`.
-        truncation: See `gae`.
+        gamma: Discount for each token, usually 1.
+        lam: 0 trusts the critic, 1 the observed reward; usually 0.9 to 1.
+        truncation: A cut completion ends where it was cut (``terminal``), or goes on with
+            ``last_value`` (``bootstrap``).
         ddof: The variance divides by the number of completions at t minus this.
         eps: Added to the standard deviation.
 
