@@ -135,6 +135,17 @@ def test_the_same_metadata_twice_counts_once(install, tmp_path, monkeypatch):
     assert len(registry.owners("loss", "mine")) == 1
 
 
+def test_of_two_versions_on_the_path_the_first_counts(install, tmp_path, monkeypatch):
+    install("rlbench-demo", {"demo_a": loss("mine")}, version="1.2")
+    other = tmp_path / "newer"
+    install("rlbench-demo", {"demo_a": loss("mine")}, version="9.9", folder=other)
+    monkeypatch.syspath_prepend(other)
+    assert load().find("loss", "mine").owner.version == "9.9"
+    # the same when a torn file elsewhere makes the quick way of reading metadata fail
+    install("unrelated", {}, entry_points="[console_scripts]\nno equals sign\n")
+    assert [c.owner.version for c in load().owners("loss", "mine")] == ["9.9"]
+
+
 def test_one_module_under_two_entry_points_counts_once(install):
     install(
         "rlbench-demo",
