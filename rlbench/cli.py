@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,7 +23,7 @@ from rlbench.report.terminal import (
 
 if TYPE_CHECKING:
     from rlbench.grid.store import Record
-    from rlbench.grid.supervisor import Watcher
+    from rlbench.grid.supervisor import Planned, Watcher
     from rlbench.plugin.registry import Registry
     from rlbench.types import Kind
 
@@ -82,6 +82,7 @@ format_flag = click.option(
 width_flag = click.option(
     "--max-width",
     type=click.IntRange(min=0),
+    metavar="N",
     help="Widest table, in columns (default: the terminal's; 0: no limit).",
 )
 
@@ -134,7 +135,11 @@ Runs that are on disk already are not repeated."""
 )
 @out_flag
 @click.option(
-    "-j", "--workers", type=click.IntRange(min=1), help="Runs at the same time (default: cores)."
+    "-j",
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs at the same time (default: cores).",
 )
 @plugin_flag
 @click.option(
@@ -164,7 +169,7 @@ def run(
 ) -> int:
     """Run a grid, then show its table."""
     from rlbench.grid.experiment import build
-    from rlbench.grid.launch import cores, launch
+    from rlbench.grid.launch import cores, launch, plan
     from rlbench.report.tables import check_format
 
     check_format(format_)
@@ -179,15 +184,16 @@ def run(
     )
     folder = out or Path(DEFAULT_OUT)
     slots = workers or cores()
+    planned = plan(specs)
     records, outcome = launch(
         registry,
-        specs,
+        planned,
         out=folder,
         plugins=plugins,
         trackers=trackers,
         engine=engine,
         workers=slots,
-        watcher=_watcher(folder, slots, quiet=quiet),
+        watcher=_watcher(planned, folder, slots, quiet=quiet),
         timeout_s=timeout,
         retry=retry,
         fail_fast=fail_fast,
@@ -302,13 +308,15 @@ def _kind(name: str) -> Kind:
     return name
 
 
-def _watcher(out: Path, workers: int, *, quiet: bool) -> Watcher:
+def _watcher(planned: Sequence[Planned], out: Path, workers: int, *, quiet: bool) -> Watcher:
     """Choose how to show the progress."""
-    from rlbench.report.progress import Display, Lines
+    from rlbench.grid.store import Store
+    from rlbench.report.progress import Display, Lines, typical_seconds
 
     if quiet or not sys.stderr.isatty():
         return Lines(out=out, workers=workers, say=say, quiet=quiet)
-    return Display(out=out, workers=workers, say=say)
+    earlier_s = typical_seconds(map(Store(out).record, (run.run_id for run in planned)))
+    return Display(out=out, workers=workers, say=say, earlier_s=earlier_s)
 
 
 def _print_table(records: list[Record], format_: str, max_width: int | None) -> None:

@@ -32,9 +32,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def plan(specs: Sequence[RunSpec]) -> list[Planned]:
+    """Name runs."""
+    return [Planned(run_id=run_id(spec), spec=spec) for spec in specs]
+
+
 def launch(
     registry: Registry,
-    specs: Sequence[RunSpec],
+    planned: Sequence[Planned],
     *,
     out: Path,
     plugins: Sequence[str | Path | ModuleType] = (),
@@ -50,7 +55,7 @@ def launch(
 
     Args:
         registry: The components; loaded with the same ``plugins``.
-        specs: The runs.
+        planned: The runs.
         out: The folder of results.
         plugins: What was loaded beside installed plugins; workers load it too.
         trackers: Selections of trackers.
@@ -62,8 +67,8 @@ def launch(
         fail_fast: Start nothing more after the first failure.
 
     Returns:
-        One record for each run, in the order of ``specs``, also for those that did not run; and how
-        it ended.
+        One record for each run, in the order of ``planned``, also for those that did not run; and
+        how it ended.
 
     Raises:
         UsageError: A tracker or an engine is unknown, or results can't be written there.
@@ -75,7 +80,6 @@ def launch(
     arguments = plugin_arguments(plugins)
     store = Store(out)
     store.check_writable()
-    planned = [Planned(run_id=run_id(spec), spec=spec) for spec in specs]
     outcome = supervise(
         planned,
         store,
@@ -117,7 +121,9 @@ def run_grid(
         settings=spell_settings(settings),
         seeds=seeds,
     )
-    records, outcome = launch(registry, specs, out=Path(out), plugins=plugins, workers=workers)
+    records, outcome = launch(
+        registry, plan(specs), out=Path(out), plugins=plugins, workers=workers
+    )
     if outcome.interrupted:
         raise KeyboardInterrupt
     return records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.experiment import cells_of
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
+    from rlbench.grid.store import Record
     from rlbench.grid.supervisor import Planned
 
 Say = Callable[[str], None]
 _REDRAWS_PER_S = 4
+_BAR = 16  # columns
+_LONGEST_NAME = 32
 
 
 def count(number: int, singular: str) -> str:
@@ -65,8 +68,10 @@ class Lines(Silent):
     def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
         """Count a run; report it at once if it failed."""
         status = str(result.get("status"))
+        if status == "interrupted":
+            return
         self._counts["ok" if status == "ok" else "failed"] += 1
-        if status in ("ok", "interrupted"):
+        if status == "ok":
             return
         error = result.get("error") or {}
         lines = str(error.get("message") or "").strip().splitlines()
@@ -175,6 +180,7 @@ class Display(Lines):
         self._progress: Progress | None = None
         self._overall: TaskID | None = None
         self._bars: dict[str, TaskID] = {}
+        self._names: dict[str, str] = {}
         self._say_plainly = say
 
     def begin(self, todo: Sequence[Planned], done: int) -> None:
@@ -182,13 +188,14 @@ class Display(Lines):
         super().begin(todo, done)
         if not todo:
             return
+        self._names = short_names(todo)
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         console = Console(stderr=True, no_color=bool(os.environ.get("NO_COLOR")) or None)
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=_BAR),
             TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
             console=console,
@@ -204,8 +211,7 @@ class Display(Lines):
         """Add a line for a run."""
         self._remaining.started(run.run_id)
         if self._progress is not None:
-            short = ", ".join(chosen.label for chosen in run.spec.selections.values())
-            name = f"  {short[:36]} s{run.spec.seed}"
+            name = f"  {self._names[run.run_id]}"
             self._bars[run.run_id] = self._progress.add_task(name, total=None, note="starting")
         self._redraw()
 
@@ -216,6 +222,7 @@ class Display(Lines):
             self._progress.update(
                 self._bars[run.run_id], completed=done, total=total, note=f"{phase} {done}/{total}"
             )
+        self._redraw()
 
     def waiting(self, run: Planned) -> None:
         """Say so, and take the line of the run away."""
@@ -250,9 +257,38 @@ class Display(Lines):
         note = f"{done}/{self._todo}"
         if self._counts["failed"]:
             note += f", {self._counts['failed']} failed"
-        if left is not None:
+        if left is not None and done < self._todo:
             note += f", about {spell_seconds(left)} left"
         self._progress.update(self._overall, completed=done, note=note)
+
+
+def short_names(runs: Sequence[Planned]) -> dict[str, str]:
+    """Name runs by what differs between them, short enough for one line of a display.
+
+    Returns:
+        Run id to name, such as ``gae clip lr=0.001 seed 3``.
+    """
+    described = {
+        run.run_id: {kind: chosen.label for kind, chosen in run.spec.selections.items()}
+        | {name: f"{name}={value}" for name, value in run.spec.settings.values().items()}
+        for run in runs
+    }
+    names = list(next(iter(described.values()), {}))
+    differ = [name for name in names if len({d[name] for d in described.values()}) > 1]
+    shown = differ or ["estimator", "loss"]
+    texts = {run_id: " ".join(d[name] for name in shown) for run_id, d in described.items()}
+    return {run.run_id: f"{texts[run.run_id][:_LONGEST_NAME]} seed {run.spec.seed}" for run in runs}
+
+
+def typical_seconds(records: Iterable[Record]) -> float | None:
+    """Average what runs that ended well took; None if there are none."""
+    times = [
+        seconds
+        for record in records
+        if record.status == "ok"
+        and isinstance(seconds := (record.result or {}).get("wall_s"), (int, float))
+    ]
+    return sum(times) / len(times) if times else None
 
 
 def spell_seconds(seconds: float) -> str:

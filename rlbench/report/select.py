@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.plugin.selection import parse
+from rlbench.report.notes import spell_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -53,10 +54,12 @@ def select(
             )
         kept = fitting
     if seeds is not None:
-        there_seeds = sorted({record.spec["seed"] for record in kept if record.spec})
+        there_seeds = {record.spec["seed"] for record in kept if record.spec}
         kept = [record for record in kept if record.spec and record.spec["seed"] in set(seeds)]
         if not kept:
-            raise NothingSelected(f"no result with these seeds; there are: {there_seeds}")
+            raise NothingSelected(
+                f"no result with these seeds; there are: {spell_seeds(there_seeds)}"
+            )
     return kept
 
 

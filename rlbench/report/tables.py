@@ -60,8 +60,7 @@ def table(
     The columns are what differs between the cells (estimator, loss and KL controller if nothing
     does), the seeds that ended well out of those that were tried, the score before training, the
     score at the end with its 95% interval, KL, entropy, length and seconds. Failed seeds count with
-    the task's floor. Order goes by the score in full precision; equal scores and missing ones by
-    label, in natural order.
+    the task's floor. Order goes by the score in full precision, see `ranked`.
 
     Args:
         cells: What to show.
@@ -108,11 +107,18 @@ def check_format(name: str) -> None:
 
 
 def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
-    """Order cells: best score first, unknown scores last, ties by label in natural order."""
+    """Order cells: best score first, unknown scores last.
 
-    def key(cell: Cell) -> tuple[float, list[list[tuple[int, int, str]]]]:
+    Of equal scores, those without failures come first, then labels in natural order.
+    """
+
+    def key(cell: Cell) -> tuple[float, bool, list[list[tuple[int, int, str]]]]:
         best_first = math.inf if cell.score is None else -cell.score.mid
-        return best_first, [_natural(cell.columns.get(name, "")) for name in labels]
+        return (
+            best_first,
+            bool(cell.failed),
+            [_natural(cell.columns.get(name, "")) for name in labels],
+        )
 
     return sorted(cells, key=key)
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -70,7 +70,7 @@ def write_whatever_the_encoding() -> None:
 def emit(text: str) -> None:
     """Write data to stdout; a reader that went away is no error."""
     try:
-        click.echo(text)
+        _write(sys.stdout, text)
     except BrokenPipeError:
         _stop_writing()
 
@@ -78,7 +78,14 @@ def emit(text: str) -> None:
 def say(text: str) -> None:
     """Write one line to stderr, whoever listens."""
     with contextlib.suppress(BrokenPipeError):
-        click.echo(text, err=True)
+        _write(sys.stderr, text)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """Write a line as the stream's encoding has it; click.echo would make ASCII streams UTF-8."""
+    if stream is not None:  # None: the process was started with it closed
+        stream.write(f"{text}\n")
+        stream.flush()
 
 
 def complain(text: str) -> None:

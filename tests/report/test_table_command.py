@@ -1,0 +1,136 @@
+"""`rlbench table`: which results, in which form, into which stream."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rlbench.cli import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def filled(out: Path, write_run) -> Path:
+    for seed in range(3):
+        write_run(seed, 0.7 + seed / 100, estimator="gae")
+        write_run(seed, 0.6 + seed / 100, estimator="gae:lam=0.9")
+        write_run(seed, 0.5 + seed / 100)
+    write_run(0, None, loss="gone:x=ü", status="failed", error=("E", "boom"))
+    return out
+
+
+def table(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(cli, ["table", *map(str, arguments)])
+
+
+def rows(done: Result) -> list[dict[str, str]]:
+    assert done.exit_code == 0, done.stderr
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_folder_as_argument_or_option(filled: Path) -> None:
+    assert table(filled).stdout == table("-o", filled).stdout
+    assert table(filled, "-o", filled).exit_code == 0
+
+
+def test_a_name_selects_all_variants_and_options_narrow_it(filled: Path) -> None:
+    both = rows(table(filled, "-e", "gae", "--format", "csv"))
+    assert [row["estimator"] for row in both] == ["gae", "gae:lam=0.9"]
+    one = rows(table(filled, "-e", "gae:lam=0.90", "--format", "csv"))
+    assert [row["estimator"] for row in one] == ["gae:lam=0.9"]
+
+
+def test_aliases_and_repeated_flags(filled: Path) -> None:
+    found = rows(table(filled, "-e", "grpo", "-e", "gae:lam=0.9", "-l", "clip", "--format", "csv"))
+    assert [row["estimator"] for row in found] == ["gae:lam=0.9", "group"]
+
+
+def test_results_of_a_missing_plugin_can_be_selected(filled: Path) -> None:
+    done = table(filled, "-l", "gone", "--format", "csv")
+    assert [row["loss"] for row in rows(done)] == ["gone:x=ü"]
+    assert "seed 0 failed: E: boom" in done.stderr  # csv has no room for notes
+    assert len(rows(table(filled, "-l", "gone:x=ü", "--format", "csv"))) == 1
+
+
+def test_seeds_select(filled: Path) -> None:
+    found = rows(table(filled, "-s", "1-2", "--format", "csv"))
+    assert {row["seeds"] for row in found} == {"1 2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["-e", "rloo"], 3, "no result with estimator rloo; there are: gae, gae:lam=0.9, group"),
+        (["-s", "9"], 3, "there are: 0-2"),
+        (["-e", "gae:lm=0.9"], 2, "did you mean 'lam'"),
+        (["-s", "x"], 2, "seeds"),
+    ],
+)
+def test_nothing_selected(filled: Path, arguments: list[str], code: int, message: str) -> None:
+    done = table(filled, *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert message in done.stderr
+
+
+def test_foreign_files_are_named_and_the_rest_is_shown(filled: Path) -> None:
+    (filled / "runs" / "notes.txt").write_text("mine", encoding="utf-8")
+    done = table(filled)
+    assert done.exit_code == 0
+    assert "notes.txt" in done.stderr
+    assert "gae" in done.stdout
+
+
+def test_only_foreign_files_is_nothing_selected(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "notes.txt").write_text("mine", encoding="utf-8")
+    done = table(tmp_path)
+    assert (done.exit_code, done.stdout) == (3, "")
+
+
+def test_a_specification_of_another_schema_does_not_crash(out: Path, write_run) -> None:
+    write_run(0, 0.5)
+    write_run(1, 0.6, spec={"schema": 0, "components": {"loss": "clip"}})
+    write_run(2, 0.6, spec={"schema": 7})
+    done = table(out, "--format", "csv")
+    assert [row["seeds"] for row in rows(done)] == ["2", "0"]
+    assert "schema 0" in done.stderr
+    assert "schema 7" in done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_any_encoding_of_stdout(filled: Path, encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rlbench", "table", filled],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = done.stdout.decode(encoding)
+    assert ("+/-95%" if encoding == "ascii" else "±95%") in text
+    assert (r"x=\xfc" if encoding == "ascii" else "x=ü") in text
+
+
+def test_table_loads_neither_torch_nor_pandas(filled: Path) -> None:
+    code = (
+        "import sys\nfrom rlbench.cli import main\ntry:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print([n for n in ('torch', 'pandas') if n in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "table", filled],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == "[]\n"
