@@ -87,7 +87,8 @@ class Lines(Silent):
         parts = [f"{self._counts['ok']:,} ok"]
         parts += [f"{self._counts['failed']:,} failed"] if self._counts["failed"] else []
         parts += [f"{left:,} not run"] if left else []
-        self._say(f"{', '.join(parts)}; results in {self._out}")
+        rest = "; the same command does the rest" if left else ""
+        self._say(f"{', '.join(parts)}; results in {self._out}{rest}")
 
 
 class Remaining:
@@ -220,7 +221,10 @@ class Display(Lines):
         self._remaining.progress(run.run_id, done / total if total else 0.0)
         if self._progress is not None and run.run_id in self._bars:
             self._progress.update(
-                self._bars[run.run_id], completed=done, total=total, note=f"{phase} {done}/{total}"
+                self._bars[run.run_id],
+                completed=done,
+                total=total,
+                note=f"{phase} {done}/{total}" if done else phase,
             )
         self._redraw()
 

@@ -52,7 +52,7 @@ def test_lines_tell_start_failures_and_end(planned: list[Planned]) -> None:
     assert said[2].endswith(f"{planned[1].run_id}/log.txt")
     lines.ended(planned[2], {"status": "interrupted"})
     lines.end()
-    assert said[3] == "1 ok, 1 failed, 6 not run; results in out"
+    assert said[3] == "1 ok, 1 failed, 6 not run; results in out; the same command does the rest"
 
 
 def test_quiet_lines_tell_failures_only(planned: list[Planned]) -> None:
@@ -149,4 +149,4 @@ def test_display_shows_runs_in_flight_and_the_whole(
     assert "training 3/10" in err
     assert "1/8, 1 failed" in err
     assert "E: [no] markup" in err
-    assert said[-1] == "0 ok, 1 failed, 7 not run; results in out"
+    assert said[-1] == "0 ok, 1 failed, 7 not run; results in out; the same command does the rest"
