@@ -116,7 +116,11 @@ def _microbatch(
     objective = weighted_sum(terms.per_token, weights)
     if parts.kl_place == "loss" and coef > 0 and batch.ref_logp is not None:
         penalty = kl_estimate(
-            batch.logp, batch.ref_logp, str(parts.kl_kind), old_logp=batch.old_logp
+            batch.logp,
+            batch.ref_logp,
+            str(parts.kl_kind),
+            old_logp=batch.old_logp,
+            mask=batch.mask,
         )
         objective = objective + coef * weighted_sum(penalty, weights)
     if settings.entropy_coef > 0:
