@@ -17,7 +17,10 @@ A message says what was asked, what was found, whose it is and what to do. `Usag
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class RlbenchError(Exception):
@@ -46,10 +49,11 @@ class UsageError(RlbenchError):
             when there are few and none is near.
         """
         names = sorted(set(known))
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        folded = {known_name.lower(): known_name for known_name in names}
+        near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
         message = f"unknown {what} {name!r}"
         if near:
-            message += f"; did you mean {near[0]!r}?"
+            message += f"; did you mean {folded[near[0]]!r}?"
         elif names and len(names) <= 40:
             message += f"; known: {', '.join(names)}"
         elif not names:
@@ -59,7 +63,7 @@ class UsageError(RlbenchError):
         return cls(message)
 
 
-class NothingSelected(RlbenchError):
+class NothingSelected(RlbenchError):  # noqa: N818 - it says what happened, as StopIteration does
     """There is no result, or no run, that fits what was asked."""
 
     exit_code = 3
@@ -81,7 +85,7 @@ class ComponentError(RunError):
     """A component gave back something that its kind does not allow."""
 
 
-class Diverged(RunError):
+class Diverged(RunError):  # noqa: N818 - the word that results and tables use
     """A loss, a gradient or a log-probability is no longer finite."""
 
     status = "diverged"

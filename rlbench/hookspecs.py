@@ -39,16 +39,18 @@ exceptions
     ``{"on_policy_gradient": "selects tokens by covariance"}``.
 
 When they are called: once per plugin, when a command first needs to know the components; built-ins
-first, then entry points in order of (distribution, name), then ``--plugin`` files in the order given.
-No order changes what a name means. All registrations of a plugin count, or none does.
+first, then entry points in order of (distribution, name), then ``--plugin`` files in the order
+given. No order changes what a name means. All registrations of a plugin count, or none does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 PROJECT = "rlbench"
 

@@ -23,11 +23,11 @@ Nothing here imports torch when it runs, so that the command line stays fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from torch import Generator, Tensor
@@ -64,7 +64,7 @@ class Rollout:
     mask: Tensor  # (B, T) bool
     group: Tensor  # (B,) int64: id of the draw of a prompt; the same prompt drawn twice has two
     reward: Tensor  # (B,) outcome reward, NaN where it could not be scored
-    token_reward: Tensor  # (B, T) outcome on the last True of the mask, minus coef * KL if placed there
+    token_reward: Tensor  # (B, T) outcome on the last True, minus coef * KL if placed there
     truncated: Tensor  # (B,) bool: cut at the length limit, without an end token
     old_logp: Tensor  # (B, T) under the sampling distribution, temperature and top-p included
     ref_logp: Tensor | None = None  # (B, T) only if needed
@@ -125,14 +125,13 @@ class PolicyBatch:
     def __post_init__(self) -> None:
         _check_mask("PolicyBatch", self.mask)
         rows, tokens = self.mask.shape
-        wide = {
+        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {
             name: (getattr(self, name), (rows, tokens))
             for name in ("logp", "old_logp", "advantages", "entropy", "ref_logp")
         }
-        narrow = {
-            name: (getattr(self, name), (rows,)) for name in ("group", "reward", "truncated")
-        }
-        _check_shapes("PolicyBatch", wide | narrow)
+        for name in ("group", "reward", "truncated"):
+            shapes[name] = (getattr(self, name), (rows,))
+        _check_shapes("PolicyBatch", shapes)
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def encode(self, text: str) -> list[int]:
-        """Turn text, one character a token, into ids. Raises ValueError for an unknown character."""
+        """Turn text, one character a token, into ids; ValueError for an unknown character."""
         return [self.tokens.index(character) for character in text]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -192,9 +191,7 @@ class Prompts:
     def rows(self, index: Sequence[int]) -> Prompts:
         """Select, repeat or reorder prompts."""
         index = list(index)
-        return Prompts(
-            self.ids[index], self.mask[index], tuple(self.references[i] for i in index)
-        )
+        return Prompts(self.ids[index], self.mask[index], tuple(self.references[i] for i in index))
 
 
 @dataclass(frozen=True)

@@ -126,8 +126,8 @@ def rewards(selection: Selection, found: Any, rows: int, dtype: torch.dtype) -> 
     scores: Tensor = found
     if scores.shape != (rows,):
         raise ComponentError(
-            f"{name_of(selection)}: score returned shape {tuple(scores.shape)}, expected ({rows},), "
-            "one number a completion"
+            f"{name_of(selection)}: score returned shape {tuple(scores.shape)}, expected "
+            f"({rows},), one number a completion"
         )
     if bool(scores.isinf().any()):
         raise ComponentError(

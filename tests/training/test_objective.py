@@ -160,7 +160,7 @@ def test_the_entropy_bonus_raises_the_entropy(step: Callable[..., Step]) -> None
         entropies.append(report.sums["entropy"] / report.tokens)
         with torch.no_grad():
             for weight in parts.policy.parameters():
-                weight -= 0.1 * weight.grad
+                weight.sub_(0.1 * weight.grad)
     assert entropies[0] < entropies[1] < entropies[2]
 
 
@@ -175,7 +175,7 @@ def test_a_larger_coefficient_pulls_harder_towards_the_base_policy(
         backward(parts, collected, silent, torch.arange(6), coef)
         with torch.no_grad():
             for weight in parts.policy.parameters():
-                weight -= 0.5 * weight.grad
+                weight.sub_(0.5 * weight.grad)
         gap = sum(
             float((a.detach() - b).square().sum())
             for a, b in zip(parts.policy.parameters(), parts.base.parameters(), strict=True)
