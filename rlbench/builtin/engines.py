@@ -152,7 +152,10 @@ class _Server:
         self._frames = wire.Frames()
         self._messages: list[dict[str, Any]] = []
         self._alive = True
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        try:
+            self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
+        except OSError as error:
+            raise RlbenchError(f"engine 'local' needs a temporary file: {error}") from error
         self._socket, theirs = socket.socketpair()
         path = json.dumps([os.path.abspath(entry) for entry in sys.path])  # noqa: PTH100 - '' too
         try:

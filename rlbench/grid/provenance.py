@@ -10,8 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import rlbench
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -47,7 +45,7 @@ def checkouts(files: Iterable[str] = ()) -> dict[str, Any]:
     Returns:
         ``git`` of rlbench, ``plugins_git`` by file name.
     """
-    home = Path(rlbench.__file__).parent
+    home = Path(__file__).parents[1]
     # An installed copy can lie below somebody else's checkout, whose commit would say nothing.
     own = checkout(home) if (home.parent / "pyproject.toml").is_file() else None
     plugins = {Path(file).name: checkout(Path(file).parent) for file in files}
@@ -64,7 +62,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": metadata.version("numpy"),
-        "rlbench": rlbench.__version__,
+        "rlbench": metadata.version("rlbench"),
         "platform": f"{system.sysname} {system.release} {system.machine}",
         "cpu": _cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),

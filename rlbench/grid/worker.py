@@ -47,13 +47,17 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
             present = store.record(run_id)
             if present.complete and store.stamp(run_id) != payload["seen"]:
                 return dict(present.result or {})  # another process was faster
-            store.clear(run_id)
-            with (folder / "log.txt").open("w", encoding="utf-8", errors="backslashreplace") as log:
-                result = _attempt(payload, store, folder, log, report)
+            try:
+                store.clear(run_id)
+                log_file = folder / "log.txt"
+                with log_file.open("w", encoding="utf-8", errors="backslashreplace") as log:
+                    result = _attempt(payload, store, folder, log, report)
+            except OSError as error:  # not even a log: the disk is full, say
+                result = _result(run_id, _failure(error))
             return _store(folder, result)
     except Busy:
         return {"status": "busy"}
-    except OSError as error:  # not even a folder and a log: the disk is full, say
+    except OSError as error:  # not even a folder
         return _result(run_id, _failure(error)) | {"stored": False}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlbench.builtin.engines import THREAD_VARIABLES, Local
-from rlbench.errors import UsageError
+from rlbench.errors import RlbenchError, UsageError
 from rlbench.types import Job, JobEvent
 
 TARGETS = """
@@ -369,3 +369,11 @@ def test_a_caller_killed_while_modules_load_leaves_no_process(module, tmp_path, 
 
 def _children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_an_interpreter_that_can_not_be_started_is_a_message(engine, monkeypatch):
+    before = descriptors()
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(RlbenchError, match="could not start '/no/such/python'"):
+        Local().open(1, [])
+    assert descriptors() == before

@@ -271,6 +271,19 @@ def test_a_disk_that_fills_up_while_training_is_the_reason_of_the_failure(
     assert "No space left" in result["error"]["message"]
 
 
+def test_a_log_that_can_not_be_written_does_not_cost_the_result(
+    tmp_path, trained, planned, monkeypatch
+):
+    def full():
+        raise OSError(28, "No space left on device")
+
+    trained(lambda *_: 1 / 0)
+    monkeypatch.setattr(worker.traceback, "print_exc", full)
+    result, _ = execute(make_payload(tmp_path, planned))
+    assert result["status"] == "failed"
+    assert Store(tmp_path).record(planned.run_id).result == result
+
+
 TRACKER = """
     from pathlib import Path
     from rlbench import hookimpl
