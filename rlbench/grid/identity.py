@@ -10,26 +10,22 @@ import hashlib
 import json
 import math
 import re
-import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlbench.grid import source
 from rlbench.grid.store import SCHEMA
+from rlbench.plugin import source
 from rlbench.plugin.signature import options
 
 if TYPE_CHECKING:
     from rlbench.plugin.option import Option
-    from rlbench.plugin.registry import Component
     from rlbench.plugin.selection import Selection
     from rlbench.training.spec import RunSpec
     from rlbench.types import Kind
 
 TRAINER = "rlbench.training.trainer"
-# What these do is in the identity already: parsed values, resolved names.
-WITHOUT_EFFECT = ("rlbench.plugin", "rlbench.errors", "rlbench.hookspecs")
 STEM_LENGTH = 80  # with the hash well below the 255 bytes of a file name, and legible in a listing
 STEM_KINDS: tuple[Kind, ...] = ("estimator", "loss", "kl", "task")
 
@@ -66,9 +62,9 @@ def canonical(spec: RunSpec) -> dict[str, Any]:
 
 def sources(spec: RunSpec) -> tuple[Path, ...]:
     """List every source file that is part of the identity of a run."""
-    files = dict.fromkeys(_training())
+    files = dict.fromkeys(source.of_module(TRAINER))
     for chosen in spec.selections.values():
-        files |= dict.fromkeys(_closure(chosen.component))
+        files |= dict.fromkeys(source.of_component(chosen.component))
     return tuple(files)
 
 
@@ -82,7 +78,7 @@ def _content(spec: RunSpec) -> dict[str, Any]:
             option.name: option.spell(values[option.name]) for option in spec.settings.options()
         },
         "torch": _version("torch"),
-        "training": source.digest(_training()),
+        "training": source.digest(source.of_module(TRAINER)),
     }
 
 
@@ -100,7 +96,7 @@ def _component(chosen: Selection) -> dict[str, Any]:
             "distribution": component.owner.distribution,
             "version": component.owner.version,
         },
-        "source": source.digest(_closure(component)),
+        "source": source.digest(source.of_component(component)),
     }
 
 
@@ -112,23 +108,6 @@ def _spell(option: Option | None, value: Any) -> str:
         if (named or "/" in value) and path.exists():
             return f"content {source.content_digest(path)}"
     return option.spell(value) if option else json.dumps(value)
-
-
-def _closure(component: Component) -> tuple[Path, ...]:
-    owner, module = component.owner, component.target.partition(":")[0]
-    is_loose = getattr(sys.modules.get(module), "__file__", None) == owner.path
-    return source.closure(
-        source.Origin(
-            module,
-            distribution=owner.distribution,
-            path=owner.path if is_loose else None,
-            without=WITHOUT_EFFECT,
-        )
-    )
-
-
-def _training() -> tuple[Path, ...]:
-    return source.closure(source.Origin(TRAINER, without=WITHOUT_EFFECT))
 
 
 @cache

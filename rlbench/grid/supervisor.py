@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlbench.grid import identity, provenance, source
+from rlbench.grid import identity, provenance
 from rlbench.grid.store import COMPLETE, RESULT, SCHEMA, SPEC, Busy, Store, write_json
+from rlbench.plugin import source
 from rlbench.types import Job
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import IO, Any
 import torch
 
 from rlbench.errors import RunError
-from rlbench.grid import provenance, source
+from rlbench.grid import provenance
 from rlbench.grid.recorder import RunRecorder
 from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, strict, write_json
+from rlbench.plugin import source
 from rlbench.plugin.loading import load
 from rlbench.plugin.selection import parse
 from rlbench.training.seeding import seed_everything

@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from rlbench import masked
 from rlbench.errors import Diverged, RunError
-from rlbench.plugin.source import fingerprint, module_fingerprint
+from rlbench.plugin import source
 from rlbench.training.distribution import Distribution, chosen
 from rlbench.training.sampling import log_probs_of, sample
 from rlbench.training.seeding import seed_everything, stream
@@ -140,9 +140,9 @@ def _content(spec: RunSpec) -> dict[str, Any]:
         "task": spec.selections["task"].text(),
         "model": spec.selections["model"].text(),
         "sources": [
-            fingerprint(spec.selections["task"].component),
-            fingerprint(spec.selections["model"].component),
-            module_fingerprint(__name__),
+            source.digest(source.of_component(spec.selections["task"].component)),
+            source.digest(source.of_component(spec.selections["model"].component)),
+            source.digest(source.of_module(__name__)),
         ],
         "seed": spec.seed if settings.base_seed is None else settings.base_seed,
         "base_score": settings.base_score,
