@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from rlbench.training.recorder import Recorder
     from rlbench.training.settings import Settings
     from rlbench.training.spec import RunSpec
-    from rlbench.types import Task
+    from rlbench.types import Prompts, Task
 
 BATCH = 128  # demonstrations in an optimiser step
 LEARNING_RATE = 3e-3
 MAX_GRAD_NORM = 1.0
 CHECK_EVERY = 10  # steps between two validations
 VALIDATION = 512  # prompts of a validation
+PLAIN = Distribution(temperature=1.0, top_p=1.0, top_k=0)
 
 
 def precision(settings: Settings) -> torch.dtype:
@@ -93,10 +94,10 @@ def train_base_policy(policy: Any, task: Task, settings: Settings, seed: int) ->
         RunError: If ``base_updates`` steps were not enough.
         Diverged: If the loss is not finite.
     """
-    optimiser = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
+    optimiser = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE, fused=True)
     demonstrations = stream("demonstrations", seed)
-    distribution = Distribution(temperature=1.0, top_p=1.0, top_k=0)
-    score = _validate(policy, task, seed)
+    held_out = task.prompts(VALIDATION, stream("validation", seed), split="validation")
+    score = _validate(policy, task, held_out)
     steps = 0
     while score < settings.base_score:
         if steps >= settings.base_updates:
@@ -105,7 +106,7 @@ def train_base_policy(policy: Any, task: Task, settings: Settings, seed: int) ->
                 f"base_score={settings.base_score:g}; raise base_updates or lower base_score"
             )
         prompts, right = task.demonstrations(BATCH, demonstrations)
-        log_probs = log_probs_of(policy, prompts, right.ids, distribution=distribution)
+        log_probs = log_probs_of(policy, prompts, right.ids, distribution=PLAIN)
         loss = -masked.mean(chosen(log_probs, right.ids), right.mask)
         if not bool(loss.isfinite()):
             raise Diverged(f"the base policy's loss is {loss.item()} at step {steps + 1}")
@@ -115,19 +116,18 @@ def train_base_policy(policy: Any, task: Task, settings: Settings, seed: int) ->
         optimiser.step()
         steps += 1
         if steps % CHECK_EVERY == 0 or steps == settings.base_updates:
-            score = _validate(policy, task, seed)
+            score = _validate(policy, task, held_out)
     return {"steps": steps, "score": score}
 
 
-def _validate(policy: Any, task: Task, seed: int) -> float:
-    """Mean greedy score on validation prompts, the same ones every time."""
-    prompts = task.prompts(VALIDATION, stream("validation", seed), split="validation")
+def _validate(policy: Any, task: Task, prompts: Prompts) -> float:
+    """Mean greedy score."""
     written = sample(
         policy,
         prompts,
         vocabulary=task.vocabulary,
         limit=task.completion_limit,
-        distribution=Distribution(temperature=1.0, top_p=1.0, top_k=0),
+        distribution=PLAIN,
     )
     scores = task.score(prompts, written.completions)
     return float(masked.mean(scores, ~scores.isnan()))

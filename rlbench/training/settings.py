@@ -52,7 +52,7 @@ class Settings:
         precision: Floating-point type of networks and losses.
     """
 
-    updates: Annotated[int, "[1, inf)"] = 250
+    updates: Annotated[int, "[1, inf)"] = 225
     prompts: Annotated[int, "[1, inf)"] = 64
     group_size: Annotated[int, "[1, inf)"] = 8
     epochs: Annotated[int, "[1, inf)"] = 2
