@@ -57,13 +57,13 @@ def machine() -> dict[str, Any]:
     """Describe the machine: results are bit for bit the same on one instruction set only."""
     import torch  # not above: the process that supervises stays without it
 
-    system = os.uname()  # platform.platform() would start a program to find the processor
+    system = os.uname()
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": metadata.version("numpy"),
         "rlbench": metadata.version("rlbench"),
-        "platform": f"{system.sysname} {system.release} {system.machine}",
+        "platform": f"{system.sysname} {system.machine}",
         "cpu": _cpu_model(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
     }

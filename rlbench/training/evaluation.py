@@ -77,16 +77,16 @@ def evaluate(parts: Parts, update: int) -> Evaluation:
         log_probs_of(network, prompts, drawn.ids, distribution=parts.distribution, support=support)
         for network in (parts.policy, parts.base)
     )
-    divergence = masked.total(exact_kl(log_probs, base_log_probs), drawn.mask, 1)  # (B,)
+    divergence = exact_kl(log_probs.double(), base_log_probs.double())  # (B, T)
     row = {
         "update": update,
         "score": _mean(score),
         "reward": _mean(reward),
         "sampled_score": _mean(sampled_score),
-        "kl": float(divergence.mean()),
-        "entropy": float(masked.mean(entropy(log_probs), drawn.mask)),
-        "length": float(drawn.mask.sum(1).to(divergence.dtype).mean()),
-        "truncated": float(drawn.truncated.to(divergence.dtype).mean()),
+        "kl": float(masked.total(divergence, drawn.mask, 1).mean()),
+        "entropy": float(masked.mean(entropy(log_probs.double()), drawn.mask)),
+        "length": float(drawn.mask.sum(1).double().mean()),
+        "truncated": float(drawn.truncated.double().mean()),
         "unscored": int(score.isnan().sum()),
     }
     return Evaluation(
