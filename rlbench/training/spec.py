@@ -23,6 +23,7 @@ DEFAULT_SELECTIONS: Mapping[Kind, str] = {
     "reward": "true",
     "model": "lstm",
 }
+CLASSES: tuple[Kind, ...] = ("kl", "task", "reward", "model")  # the rest are functions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,4 +81,8 @@ def check(spec: RunSpec) -> None:
             f"warmup={settings.warmup} with updates={settings.updates}: the learning rate would "
             f"never be reached; warmup can be 0 to {settings.updates - 1}"
         )
-    spec.selections["kl"].create()  # controllers are cheap to build and know what they can't do
+    for kind, chosen in spec.selections.items():
+        # Options that only make sense together are refused by the constructor. Building a component
+        # may import torch, so one with default options is taken to be right.
+        if kind == "kl" or (kind in CLASSES and chosen.label != chosen.name):
+            chosen.create()

@@ -201,6 +201,8 @@ def test_an_estimator_may_draw_from_the_global_generators(
         ({"group_size": 1, "estimator": "rloo"}, "'rloo'"),
         ({"minibatches": 5}, "minibatches=5 with prompts=4: .* 1 to 4"),
         ({"warmup": 2}, "warmup=2 with updates=2"),
+        ({"task": "sort:shortest=9"}, "task 'sort' .*: shortest=9 is above longest=8"),
+        ({"kl": "adaptive:min_coef=0.5"}, "kl 'adaptive' .*: coef=0.1: expected a start within"),
     ],
 )
 def test_settings_that_can_not_work_together_are_refused_first(
