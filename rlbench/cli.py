@@ -20,6 +20,7 @@ from rlbench.report.terminal import (
     say,
     write_whatever_the_encoding,
 )
+from rlbench.training.spec import DEFAULT_SELECTIONS
 
 if TYPE_CHECKING:
     from rlbench.grid.store import Record
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_OUT = "results/local"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_AXES: tuple[tuple[str, str, str], ...] = (
+_AXES: tuple[tuple[str, Kind, str], ...] = (
     ("-e", "estimator", "Advantage estimator, such as gae or gae:lam=0.9."),
     ("-l", "loss", "Policy loss, such as clip:eps=0.2,eps_high=0.28."),
     ("-k", "kl", "KL controller."),
@@ -46,13 +47,18 @@ def main() -> None:
     cli(prog_name="rlbench")
 
 
-def axis_flags(purpose: str) -> Callable[[_Command], _Command]:
-    """Add ``-e`` to ``-m``, which repeat."""
+def axis_flags(*, selecting: bool) -> Callable[[_Command], _Command]:
+    """Add ``-e`` to ``-m``, which repeat, to choose what runs or to select what is shown."""
 
     def decorate(command: _Command) -> _Command:
         for flag, name, text in reversed(_AXES):
+            more = "Show only these." if selecting else f"[default: {DEFAULT_SELECTIONS[name]}]"
             command = click.option(
-                flag, f"--{name}", multiple=True, metavar="NAME[:OPT=VAL,..]", help=text + purpose
+                flag,
+                f"--{name}",
+                multiple=True,
+                metavar="NAME[:OPT=VAL,..]",
+                help=f"{text}  {more}",
             )(command)
         return command
 
@@ -122,7 +128,7 @@ A repeated flag is an axis; the grid is the product of the axes and the seeds.
   rlbench run -k adaptive:target=0.3 -s 0,3,7   three seeds of one cell
 Runs that are on disk already are not repeated."""
 )
-@axis_flags("")
+@axis_flags(selecting=False)
 @click.option("--track", "trackers", multiple=True, metavar="NAME", help="Tracker; repeatable.")
 @click.option("--engine", default="local", show_default=True, help="Where runs execute.")
 @click.option("-s", "--seeds", default="0-4", show_default=True, help="Seeds: 0-4 or 0,3,7.")
@@ -210,8 +216,15 @@ A name selects all its variants; with options, those that have these values."""
 )
 @click.argument("folder", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
 @out_flag
-@axis_flags(" Show only these.")
+@axis_flags(selecting=True)
 @click.option("-s", "--seeds", help="Only these seeds.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VAL[,VAL]",
+    help="Only runs with these settings; repeatable.",
+)
 @plugin_flag
 @format_flag
 @width_flag
@@ -220,13 +233,14 @@ def table(
     folder: Path | None,
     out: Path | None,
     seeds: str | None,
+    settings: tuple[str, ...],
     plugins: tuple[str, ...],
     format_: str,
     max_width: int | None,
     **axes: tuple[str, ...],
 ) -> None:
     """Show the results in a folder, one row a cell."""
-    from rlbench.grid.experiment import parse_seeds
+    from rlbench.grid.experiment import parse_seeds, parse_settings
     from rlbench.grid.store import Store
     from rlbench.report.select import select
     from rlbench.report.tables import check_format
@@ -244,6 +258,7 @@ def table(
         _load(plugins) if wanted else None,
         wanted,
         seeds=None if seeds is None else parse_seeds(seeds),
+        settings=parse_settings(settings),
     )
     _print_table(chosen, format_, max_width)
 

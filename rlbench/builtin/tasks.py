@@ -2,7 +2,7 @@
 
 Both tasks write prompts and answers with single-character tokens and split their prompts by what
 has to be learnt, not by spelling: 12+34 and 34+12 are in the same split, and so are all orders of
-the same digits to be sorted. A held-out prompt is one whose answer was never shown.
+the same digits to be sorted.
 """
 
 from __future__ import annotations

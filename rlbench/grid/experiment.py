@@ -59,7 +59,7 @@ def build(
         texts = selections.get(kind) or [default]
         chosen = [parse(registry, kind, text) for text in texts]
         axes[kind] = _distinct(kind, texts, chosen, [c.text() for c in chosen], note)
-    values = _setting_axes(settings, axes, note)
+    values = parse_settings(settings, axes, note)
     numbers = _distinct_seeds(seeds, note)
     total = prod(map(len, axes.values())) * prod(map(len, values.values())) * len(numbers)
     if total > MOST_RUNS:
@@ -125,10 +125,22 @@ def spell_settings(values: Mapping[str, Any]) -> list[str]:
     return texts
 
 
-def _setting_axes(
-    texts: Sequence[str], chosen: Mapping[Kind, Sequence[Selection]], note: Note
+def parse_settings(
+    texts: Sequence[str],
+    chosen: Mapping[Kind, Sequence[Selection]] | None = None,
+    note: Note | None = None,
 ) -> dict[str, list[Any]]:
-    """Read ``name=value,value`` texts into one axis for each setting."""
+    """Read ``name=value,value`` texts into one axis for each setting.
+
+    Args:
+        texts: As given with ``--set``.
+        chosen: Selected components; an option of theirs that is taken for a setting is recognised.
+        note: Hears of each repeat that was dropped.
+
+    Raises:
+        UsageError: A setting does not exist, or a value is not valid.
+    """
+    note, chosen = note or _ignore, chosen or {}
     written: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = text.partition("=")

@@ -58,8 +58,8 @@ class Outcome:
 class Watcher(Protocol):
     """Shows what happens."""
 
-    def begin(self, todo: Sequence[Planned], done: int) -> None:
-        """Called once: the runs to do, and how many are complete already."""
+    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
+        """Called once: the runs to do, and how many are complete already, and failed at that."""
         ...
 
     def started(self, run: Planned) -> None:
@@ -86,7 +86,7 @@ class Watcher(Protocol):
 class Silent:
     """A watcher that shows nothing; a base for those that show only some of it."""
 
-    def begin(self, todo: Sequence[Planned], done: int) -> None:
+    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
         """Show nothing."""
 
     def started(self, run: Planned) -> None:
@@ -151,20 +151,20 @@ def supervise(
         job=_job_maker(store, plugins, trackers, timeout_s),
         queue=deque(todo),
     )
-    watcher.begin(todo, len(unique) - len(todo))
+    failed_before = sum(status in settled and status != "ok" for status in statuses.values())
+    watcher.begin(todo, len(unique) - len(todo), failed_before)
     try:
         if todo:
             with _signals(grid.interrupt):
                 grid.work()
     finally:
         watcher.end()
-    failed_before = any(status in settled and status != "ok" for status in statuses.values())
     return Outcome(
         ok=grid.ok,
         failed=grid.failed,
         skipped=len(unique) - len(todo),
         interrupted=grid.interrupted,
-        exit_code=130 if grid.interrupted else int(failed_before or grid.failed > 0),
+        exit_code=130 if grid.interrupted else int(failed_before + grid.failed > 0),
     )
 
 

@@ -29,9 +29,10 @@ def caption(cells: Sequence[Cell], labels: Sequence[str], *, ascii_only: bool = 
     held_out = f"{int(prompts):,} held-out prompts" if prompts else "held-out prompts"
     paragraphs = [
         f"score: the task's own, greedy, on {held_out}, at the end (start: before training); mean "
-        f"over seeds, {'+/-' if ascii_only else '±'} half of its 95% Student t interval. n: seeds "
-        "that ended well/tried. KL (nats a completion, from the base policy), entropy (nats), "
-        "length (tokens), s (seconds): means over the seeds that ended well."
+        f"over seeds, {'+/-' if ascii_only else '±'} the half-width of its 95% Student t interval. "
+        "n: seeds that ended well/tried. KL (nats a completion, from the base policy), entropy "
+        "(nats), length (tokens), s (seconds on the clock, without the shared base policy): means "
+        "over the seeds that ended well."
     ]
     common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
     if len(cells) == 1:
@@ -145,7 +146,10 @@ def _unequal_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
     most = max(rows, key=lambda seeds: len(rows[seeds]))
     parts = [f"{name}: {seeds}" for seeds, names in rows.items() for name in names if seeds != most]
     rest = f"{most} in {rows[most][0] if len(rows[most]) == 1 else 'the others'}"
-    return [f"Rows have different seeds, so means are not paired: {'; '.join(parts)}; {rest}."]
+    return [
+        "Rows have different seeds, so their means are of different conditions: "
+        f"{'; '.join(parts)}; {rest}."
+    ]
 
 
 def _identical_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
@@ -168,7 +172,10 @@ def _mixed(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
     """Say what differs between runs that a column does not show, or that is no part of a cell."""
     lines = []
     if any("." in name or name in ("torch", "training") for name in labels):
-        lines.append("Rows of different versions are not comparable; they are never averaged.")
+        lines.append(
+            "Where a version or source differs, rows are different code under one name; they are "
+            "never averaged."
+        )
     for what, keys in (("CPUs", ("cpu", "cpu_capability")), ("thread counts", ("threads",))):
         found = sorted(
             {

@@ -44,19 +44,21 @@ class Lines(Silent):
         self._counts = {"ok": 0, "failed": 0}
         self._todo = 0
 
-    def begin(self, todo: Sequence[Planned], done: int) -> None:
+    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
         """Say what is about to run."""
         self._todo = len(todo)
         if self._quiet:
             return
         already = f", {done:,} already there" if done else ""
+        known = f", {failed:,} of them failed (--retry repeats those)" if failed else ""
         if not todo:
-            self._say(f"nothing left to run: {count(done, 'run')} already there in {self._out}")
+            there = f"{count(done, 'run')} already there in {self._out}"
+            self._say(f"nothing left to run: {there}{known}")
             return
         cells = count(cells_of([run.spec for run in todo]), "cell")
         seeds = count(len({run.spec.seed for run in todo}), "seed")
         self._say(
-            f"{count(len(todo), 'run')} to do ({cells}, {seeds}){already}; "
+            f"{count(len(todo), 'run')} to do ({cells}, {seeds}){already}{known}; "
             f"{min(self._workers, len(todo))} at a time"
         )
 
@@ -184,9 +186,9 @@ class Display(Lines):
         self._names: dict[str, str] = {}
         self._say_plainly = say
 
-    def begin(self, todo: Sequence[Planned], done: int) -> None:
+    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
         """Say what will run and put the display up."""
-        super().begin(todo, done)
+        super().begin(todo, done, failed)
         if not todo:
             return
         self._names = short_names(todo)

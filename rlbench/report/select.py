@@ -22,6 +22,7 @@ def select(
     wanted: Mapping[Kind, Sequence[str]],
     *,
     seeds: Sequence[int] | None = None,
+    settings: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Record]:
     """Keep the records that have one of the wanted components of each kind.
 
@@ -32,6 +33,7 @@ def select(
         wanted: Selections by kind. A bare name stands for all variants of a component; options
             narrow it to those that have these values.
         seeds: Only these; None means all.
+        settings: For each name the values of which a record must have one.
 
     Returns:
         The records, in their order.
@@ -40,7 +42,7 @@ def select(
         NothingSelected: No record fits; names what there is.
     """
     records = list(records)
-    if not wanted and seeds is None:
+    if not wanted and seeds is None and not settings:
         return records
     readable = [record for record in records if record.spec]
     kept = readable
@@ -53,6 +55,15 @@ def select(
                 f"no result with {kind} {' or '.join(texts)}; there are: {', '.join(there)}"
             )
         kept = fitting
+    for name, values in (settings or {}).items():
+        found = [r for r in kept if (r.spec or {}).get("settings", {}).get(name) in values]
+        if not found:
+            there = sorted({str((r.spec or {}).get("settings", {}).get(name)) for r in kept})
+            raise NothingSelected(
+                f"no result with {name}={' or '.join(map(str, values))}; "
+                f"there are: {', '.join(there)}"
+            )
+        kept = found
     if seeds is not None:
         there_seeds = {record.spec["seed"] for record in kept if record.spec}
         kept = [record for record in kept if record.spec and record.spec["seed"] in set(seeds)]

@@ -44,7 +44,7 @@ def list_text(registry: Registry, kinds: Sequence[Kind], width: int = 80) -> str
             if len({id(c) for name in names for c in registry.owners(kind, name)}) > 1:
                 text += " AMBIGUOUS: several plugins claim this name, so it can't be used."
             rows.append((", ".join(names), text))
-        blocks.append(f"{kind}\n{_two_columns(rows, width) or '  none'}")
+        blocks.append(f"{kind}\n{_two_columns(rows, width) or '  (none installed)'}")
     return "\n\n".join(blocks)
 
 

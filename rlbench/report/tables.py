@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlbench.errors import UsageError
 from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
 from rlbench.report.notes import caption, notes, shared
+from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -296,7 +297,8 @@ def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # n
 
 def _record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
     """One cell as plain data."""
-    names = list(dict.fromkeys([*KINDS, *labels]))
+    settings = [option.name for option in Settings.options()]
+    names = list(dict.fromkeys([*KINDS, *labels, *settings]))
     score, of_ok = cell.score, cell.score_of_ok
     certain = score is not None and score.half_width is not None
     return {

@@ -82,7 +82,7 @@ def checks(
     if kind not in RULES:
         raise UsageError.unknown("kind with conformance rules", kind, RULES)
     if isinstance(component, str):
-        component = load(plugins).find(kind, component)  # type: ignore[arg-type] # checked above
+        component = _find(kind, component, plugins)
     chosen = dict(options or {})
     if isinstance(component, Component):
         subject = Subject(
@@ -113,6 +113,16 @@ def checks(
                 f"conformance rule in exceptions of {subject.name}", name, known
             )
     return [Check(rule, subject) for rule in RULES[kind]]
+
+
+def _find(kind: str, name: str, plugins: Sequence[str | Path | ModuleType]) -> Component:
+    """Look a name up; one that is in no installed plugin may lie in a file that was not given."""
+    try:
+        return load(plugins).find(kind, name)  # type: ignore[arg-type]  # the caller checked it
+    except UsageError as error:
+        if plugins:
+            raise
+        raise UsageError(f"{error}; for a plugin in a file, give plugins=[path]") from error
 
 
 def _label(name: str, options: Mapping[str, Any]) -> str:

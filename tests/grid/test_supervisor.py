@@ -74,8 +74,8 @@ class Watching(Silent):
         self.pids: list[int] = []
         self.on_progress = lambda: None
 
-    def begin(self, todo, done):
-        self.calls.append(("begin", len(todo), done))
+    def begin(self, todo, done, failed):
+        self.calls.append(("begin", len(todo), done, failed))
 
     def started(self, run):
         self.calls.append(("started", run.spec.seed))
@@ -145,7 +145,7 @@ def test_all_runs_are_done_once_and_the_watcher_hears_of_each(grid):
     outcome = grid.run("0-5", watcher)
     assert outcome == Outcome(ok=6, failed=0, skipped=0, interrupted=False, exit_code=0)
     assert grid.ran == Counter("012345")
-    assert watcher.calls[0] == ("begin", 6, 0)
+    assert watcher.calls[0] == ("begin", 6, 0, 0)
     assert watcher.calls[-1] == ("end",)
     for seed in range(6):
         assert watcher.calls.index(("started", seed)) < watcher.calls.index(("ended", seed))
@@ -161,7 +161,7 @@ def test_the_same_again_does_nothing_and_starts_no_engine(grid):
 
     outcome = grid.run("0-2", watcher, NoEngine())
     assert outcome == Outcome(ok=0, failed=0, skipped=3, interrupted=False, exit_code=0)
-    assert watcher.calls == [("begin", 0, 3), ("end",)]
+    assert watcher.calls == [("begin", 0, 3, 0), ("end",)]
     assert grid.ran == Counter("012")
 
 

@@ -42,7 +42,7 @@ def planned() -> list[Planned]:
 def test_lines_tell_start_failures_and_end(planned: list[Planned]) -> None:
     said: list[str] = []
     lines = Lines(out=OUT, workers=16, say=said.append)
-    lines.begin(planned, done=3)
+    lines.begin(planned, done=3, failed=0)
     assert said == ["8 runs to do (4 cells, 2 seeds), 3 already there; 8 at a time"]
     lines.ended(planned[0], {"status": "ok"})
     assert len(said) == 1
@@ -58,7 +58,7 @@ def test_lines_tell_start_failures_and_end(planned: list[Planned]) -> None:
 def test_quiet_lines_tell_failures_only(planned: list[Planned]) -> None:
     said: list[str] = []
     lines = Lines(out=OUT, workers=1, say=said.append, quiet=True)
-    lines.begin(planned, done=0)
+    lines.begin(planned, done=0, failed=0)
     lines.waiting(planned[0])
     lines.ended(planned[0], {"status": "ok"})
     lines.end()
@@ -70,9 +70,11 @@ def test_quiet_lines_tell_failures_only(planned: list[Planned]) -> None:
 def test_nothing_to_do_is_one_line() -> None:
     said: list[str] = []
     lines = Lines(out=OUT, workers=1, say=said.append)
-    lines.begin([], done=5)
+    lines.begin([], done=5, failed=2)
     lines.end()
-    assert said == ["nothing left to run: 5 runs already there in out"]
+    assert said == [
+        "nothing left to run: 5 runs already there in out, 2 of them failed (--retry repeats those)"
+    ]
 
 
 def test_time_left_is_unknown_then_extrapolated_then_measured() -> None:
@@ -134,7 +136,7 @@ def test_display_shows_runs_in_flight_and_the_whole(
     monkeypatch.setenv("COLUMNS", "80")
     said: list[str] = []
     display = Display(out=OUT, workers=2, say=said.append, earlier_s=30)
-    display.begin(planned, done=0)
+    display.begin(planned, done=0, failed=0)
     display.started(planned[0])
     display.progress(planned[0], 3, 10, "training")
     display.started(planned[1])

@@ -55,7 +55,7 @@ def test_every_component_is_listed_with_its_summary() -> None:
     text = list_text(registry, ["estimator", "tracker"])
     for component in registry.components("estimator"):
         assert component.name in text
-    assert text.endswith("tracker\n  none")
+    assert text.endswith("tracker\n  (none installed)")
     assert max(map(len, text.splitlines())) <= 80
 
 

@@ -1,0 +1,67 @@
+"""What the README shows works as it stands there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"```(python|toml|bash)\n(.*?)```", README, re.DOTALL)
+TINY = "updates=1 prompts=4 group_size=4 minibatches=1 eval_prompts=10 base_score=0".split()
+
+
+def block(language: str, marker: str) -> str:
+    """The one fenced block of a language that holds a text."""
+    found = [text for kind, text in BLOCKS if kind == language and marker in text]
+    assert len(found) == 1, marker
+    return found[0]
+
+
+@pytest.fixture
+def plugin_folder(tmp_path: Path) -> Path:
+    (tmp_path / "my_loss.py").write_text(block("python", "def soft_clip"), "utf-8")
+    (tmp_path / "test_my_loss.py").write_text(block("python", "def test_conforms"), "utf-8")
+    return tmp_path
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_two_commands_are_there() -> None:
+    commands = re.findall(r"^pip install -e .* && .*$", README, re.MULTILINE)
+    assert commands == [
+        "pip install -e . && rlbench run --estimator group --loss clip",
+        "pip install -e '.[test]' && pytest",
+    ]
+
+
+def test_the_plugin_runs_with_its_options(plugin_folder: Path) -> None:
+    command = block("bash", "--plugin my_loss.py").split()
+    settings = [word for setting in TINY for word in ("--set", setting)]
+    table = run(plugin_folder, "-m", *command, "-s", "0", *settings)
+    for label in ("clip", "soft_clip", "soft_clip:width=0.5"):
+        assert re.search(rf"^{label} +1/1", table, re.MULTILINE), table
+
+
+def test_the_plugins_test_passes(plugin_folder: Path) -> None:
+    printed = run(plugin_folder, "-m", "pytest", "-q", "-p", "no:randomly", "test_my_loss.py")
+    assert re.search(r"\b12 passed, 1 skipped", printed), printed
+
+
+def test_the_difference_of_two_rows_can_be_computed_as_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(Path(__file__).resolve().parent.parent)
+    code = block("python", "mean_interval(").strip().rsplit("\n", 1)
+    names: dict[str, object] = {}
+    exec(code[0], names)
+    interval = eval(code[1], names)
+    assert interval.n == 5
+    assert interval.low < interval.mid < interval.high
