@@ -9,7 +9,14 @@ import pytest
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(python|toml|bash)\n(.*?)```", README, re.DOTALL)
-TINY = "updates=1 prompts=4 group_size=4 minibatches=1 eval_prompts=10 base_score=0".split()
+TINY = [
+    "updates=1",
+    "prompts=4",
+    "group_size=4",
+    "minibatches=1",
+    "eval_prompts=10",
+    "base_score=0",
+]
 
 
 def block(language: str, marker: str) -> str:
