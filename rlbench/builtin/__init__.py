@@ -61,25 +61,45 @@ def rlbench_register_kl_controllers(register: Register) -> None:
     """Register the built-in KL controllers."""
     module = f"{__name__}.kl"
     reference = ("ref_logp",)
-    register("none", f"{module}:NoPenalty", summary="No penalty and no reference pass.")
+    register("none", f"{module}.given:NoPenalty", summary="No penalty and no reference pass.")
     register(
         "fixed",
-        f"{module}:Fixed",
+        f"{module}.given:Fixed",
         summary="A coefficient that never changes.",
         needs=reference,
     )
     register(
+        "schedule",
+        f"{module}.given:Schedule",
+        summary="From one coefficient to another, linear or cosine, with a warm-up.",
+        needs=reference,
+        exceptions={"nan_ignored": "it counts updates, whatever was measured in them"},
+    )
+    register(
         "adaptive",
-        f"{module}:Adaptive",
+        f"{module}.feedback:Adaptive",
         summary="Doubles or halves the coefficient to stay near a target (Schulman et al. 2017).",
         needs=reference,
     )
     register(
         "proportional",
-        f"{module}:Proportional",
+        f"{module}.feedback:Proportional",
         summary="Moves the coefficient in proportion to the error (Ziegler et al. 2019).",
         needs=reference,
         aliases=("ziegler",),
+    )
+    register(
+        "pid",
+        f"{module}.feedback:PID",
+        summary="Steers to a target as a PID controller: PID Lagrangian (Stooke et al. 2020).",
+        needs=reference,
+        aliases=("pid_lagrangian",),
+    )
+    register(
+        "target_stop",
+        f"{module}.stopping:TargetStop",
+        summary="Ends an update early when the policy moved too far; no penalty (target_kl).",
+        aliases=("target_kl",),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 from rlbench.testing.rule import Fault, Rule, Subject, check_options
@@ -74,14 +75,46 @@ def bounded(subject: Subject) -> None:
         raise Fault(f"coef still moves after 5000 updates with a KL of 1e6: {seen[0]} to {seen[1]}")
 
 
+def within_bounds(subject: Subject) -> None:
+    """A controller that names its own bounds keeps them."""
+    low = getattr(subject(), "min_coef", 0.0)
+    high = getattr(subject(), "max_coef", math.inf)
+    for kl in (*LEVELS, math.nan, math.inf, -math.inf):
+        for history in ([kl], [kl] * 300, [12.0] * 50 + [kl], [0.0] * 50 + [kl]):
+            coef = _after(subject, history, 4096)
+            if not low <= coef <= high:
+                told = f"coef is {coef} after {len(history)} updates, the last with a KL of {kl:g}"
+                raise Fault(f"{told}; its bounds are {low} and {high}")
+
+
 def not_finite(subject: Subject) -> None:
     """One broken measurement must not break the rest of the run."""
     for kl in (math.nan, math.inf, -math.inf):
         for history in ([kl], [1.0, kl, 1.0], [kl, 1e-3, 12.0]):
             _check_range(_after(subject, history), f"after measurements {history}")
+
+
+def nan_ignored(subject: Subject) -> None:
+    """Nothing was measured, so nothing is known."""
     for kl in (1e-3, 1.0, 12.0):
         if _after(subject, [kl, math.nan]) != _after(subject, [kl]):
             raise Fault(f"a NaN measurement after one of {kl:g} moved coef")
+
+
+def stopping(subject: Subject) -> None:
+    """A larger move never stops later, and a policy that has not moved is never stopped."""
+    stop = getattr(subject(), "stop", None)
+    if stop is None:
+        return
+    answers = [(kl, stop(kl)) for kl in (*LEVELS, math.inf)]
+    for kl, answer in [*answers, (math.nan, stop(math.nan))]:
+        if not isinstance(answer, bool):
+            raise Fault(f"stop({kl:g}) is {answer!r}, neither True nor False")
+    if answers[0][1]:
+        raise Fault("it stops at a KL of 0, before any step")
+    for (kl, lower), (_, higher) in pairwise(answers):
+        if lower and not higher:
+            raise Fault(f"it stops at a KL of {kl:g} and not at a larger one")
 
 
 def monotone(subject: Subject) -> None:
@@ -114,7 +147,22 @@ RULES = tuple(
         (
             not_finite,
             "a measurement that is not finite does no harm",
-            "Leave coef as it is when math.isnan(kl)",
+            "Keep NaN and inf out of coef and out of averages",
+        ),
+        (
+            nan_ignored,
+            "a NaN leaves the coefficient as it is",
+            "Return from update when math.isnan(kl)",
+        ),
+        (
+            within_bounds,
+            "the coefficient stays within min_coef and max_coef, where it has them",
+            "Clamp coef at the end of update",
+        ),
+        (
+            stopping,
+            "stop, where it has one, says True above a limit above 0",
+            "Write return kl_old > self.limit",
         ),
         (monotone, "a higher KL never lowers the coefficient", "Check the sign of the error"),
         (determinism, "the same measurements give the same coefficient", "Draw nothing at random"),

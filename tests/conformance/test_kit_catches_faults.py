@@ -377,19 +377,42 @@ class Restless(SoundController):
         self.coef = random.random()
 
 
+class OverItsBound(SoundController):
+    max_coef = 0.5
+
+
+class StopsAtOnce(SoundController):
+    def stop(self, kl_old):
+        return kl_old >= 0
+
+
+class StopsBackwards(SoundController):
+    def stop(self, kl_old):
+        return 0.01 < kl_old < 1
+
+
+class StopsPerhaps(SoundController):
+    def stop(self, kl_old):
+        return True if kl_old > 1 else None
+
+
 @pytest.mark.parametrize(
     ("component", "rule", "told"),
     [
         (GoesNegative, "not_negative", "coef is -"),
         (Unbounded, "bounded", "coef is inf"),
         (PoisonedByNaN, "not_finite", "coef is nan"),
-        (MovedByNaN, "not_finite", "a NaN measurement after one of 12"),
+        (MovedByNaN, "nan_ignored", "a NaN measurement after one of 12"),
         (Backwards, "monotone", "sign of the error"),
         (NoCoefficient, "start", "coef is None"),
         (WithoutSamples, "not_finite", "raised TypeError"),
         (OddStatistic, "start", "statistic is 'median'"),
         (TargetWithoutDefault, "options", "option target has no default"),
         (Restless, "determinism", "two controllers"),
+        (OverItsBound, "within_bounds", "coef is 1.0 .* bounds are 0.0 and 0.5"),
+        (StopsAtOnce, "stopping", "stops at a KL of 0"),
+        (StopsBackwards, "stopping", "and not at a larger one"),
+        (StopsPerhaps, "stopping", "is None, neither True nor False"),
     ],
 )
 def test_faults_of_controllers_are_found(component, rule, told):

@@ -16,6 +16,9 @@ VARIANTS = [
     ("loss", "clip", {"eps_high": 0.28, "dual": 3.0}),
     ("kl", "adaptive", {"statistic": "token", "target": 0.1}),
     ("kl", "proportional", {"coef": 0.01, "target": 6.0, "horizon": 1}),
+    ("kl", "schedule", {"start": 0.0, "end": 0.2, "warmup": 5, "shape": "cosine"}),
+    ("kl", "pid", {"coef": 0.1, "kp": 1.0, "ki": 1.0, "kd": 1.0, "ema_p": 0.0, "delay": 1}),
+    ("kl", "target_stop", {"factor": 1.0, "statistic": "sequence"}),
 ]
 
 
