@@ -27,8 +27,9 @@ summary
     One line for ``rlbench list``.
 needs
     What the host has to compute for this component, and computes for nobody else. Estimators:
-    ``values`` (trains a critic), ``last_value``, ``greedy_reward``, ``ref_logp``. Losses and KL
-    controllers: ``ref_logp``.
+    ``values`` (trains a critic), ``last_value``, ``greedy_reward``, ``ref_logp``. Losses:
+    ``ref_logp``, and ``whole_step`` for a loss that compares tokens across completions: it gets the
+    whole optimiser step in one batch, whatever ``microbatches`` says. KL controllers: ``ref_logp``.
 aliases
     Other names for the same component, with the same single-owner rule.
 group_relative

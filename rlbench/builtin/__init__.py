@@ -47,13 +47,72 @@ def rlbench_register_estimators(register: Register) -> None:
 def rlbench_register_losses(register: Register) -> None:
     """Register the built-in policy losses."""
     module = f"{__name__}.losses"
+    register("pg", f"{module}.plain:pg", summary="Plain policy gradient: REINFORCE (Williams 1992).")
+    register(
+        "importance",
+        f"{module}.plain:importance",
+        summary="Unbounded importance ratio, what PPO bounds (Kakade and Langford 2002).",
+        aliases=("importance_sampling",),
+    )
+    register(
+        "penalty",
+        f"{module}.plain:penalty",
+        summary="A KL penalty to the old policy instead of a clip: PPO (Schulman et al. 2017).",
+        aliases=("ppo_penalty",),
+    )
     register(
         "clip",
-        f"{module}:clip",
+        f"{module}.clipping:clip",
         summary="Clipped importance ratio: PPO (Schulman et al. 2017).",
         aliases=("ppo_clip",),
     )
-    register("pg", f"{module}:pg", summary="Plain policy gradient: REINFORCE (Williams 1992).")
+    register(
+        "two_sided",
+        f"{module}.clipping:two_sided",
+        summary="PPO's clip, with the ratio bounded for negative advantages: INTELLECT-2 (2025).",
+    )
+    register(
+        "cispo",
+        f"{module}.weighting:cispo",
+        summary="Policy gradient, weighted by the clipped ratio: CISPO (MiniMax 2025).",
+        exceptions={"value_gradient": "the ratio is a detached weight"},
+    )
+    register(
+        "sapo",
+        f"{module}.weighting:sapo",
+        summary="A gradient that fades as the ratio leaves 1: SAPO (Gao et al. 2025).",
+    )
+    register(
+        "gspo",
+        f"{module}.sequence:gspo",
+        summary="Clipped ratio of the whole completion: GSPO (Zheng et al. 2025).",
+    )
+    register(
+        "gspo_token",
+        f"{module}.sequence:gspo_token",
+        summary="The completion's ratio with an advantage for each token (Zheng et al. 2025).",
+        exceptions={"value_gradient": "the ratio of the completion is a detached weight"},
+    )
+    register(
+        "gmpo",
+        f"{module}.sequence:gmpo",
+        summary="Geometric mean of clipped ratios: GMPO (Zhao et al. 2025).",
+        aliases=("geo_mean",),
+    )
+    covariant = "tokens of high covariance give up a part of their loss, also on-policy"
+    register(
+        "clip_cov",
+        f"{module}.selecting:clip_cov",
+        summary="PPO's clip, less the tokens of high covariance (Cui et al. 2025).",
+        needs=("whole_step",),
+        exceptions={"on_policy_gradient": covariant},
+    )
+    register(
+        "kl_cov",
+        f"{module}.selecting:kl_cov",
+        summary="Free ratio, with a penalty on tokens of the highest covariance (Cui et al. 2025).",
+        needs=("whole_step",),
+    )
 
 
 @hookimpl

@@ -40,7 +40,7 @@ class Origin:
     """Where a module comes from.
 
     Attributes:
-        module: Full name, such as ``"rlbench.builtin.losses"``.
+        module: Full name, such as ``"rlbench.builtin.losses.clipping"``.
         distribution: The installed distribution that brought it, if any.
         path: The file, if it was loaded from a loose one.
         without: Modules, with all below them, that can't move the numbers of a run.

@@ -37,7 +37,7 @@ HOOKS: Mapping[Kind, str] = {
 
 NEEDS: Mapping[Kind, tuple[str, ...]] = {
     "estimator": ("values", "last_value", "greedy_reward", "ref_logp"),
-    "loss": ("ref_logp",),
+    "loss": ("ref_logp", "whole_step"),
     "kl": ("ref_logp",),
 }
 

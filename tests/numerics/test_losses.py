@@ -5,7 +5,8 @@ import torch
 
 from rlbench.aggregation import aggregate
 from rlbench.builtin.estimators import gae
-from rlbench.builtin.losses import clip, pg
+from rlbench.builtin.losses.clipping import clip
+from rlbench.builtin.losses.plain import pg
 from rlbench.testing import make_batch, make_rollout
 
 NAN = float("nan")
