@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 LOG_RATIO_LIMIT = 20.0
 """Log-ratios are kept within ± this before exp: in float32 exp(89) is already inf."""
 
+EXACT = "full"
+"""Name of the KL over the whole vocabulary, which is no function of the sampled tokens."""
+
 KINDS = ("k1", "k2", "k3", "k3_ratio", "k1_plus", "k3_plus", "abs")
 
 
@@ -48,29 +51,35 @@ def kl_estimate(
 ) -> Tensor:
     """Estimate KL(policy || reference) on each sampled token.
 
-    With d = logp - ref_logp and tokens sampled from the policy:
+    With d = logp - ref_logp, r = exp(logp - old_logp) and tokens sampled from the policy:
 
-    ======== ======================= ============== ==========================================
-    kind     value                   expected value expected gradient when used as a loss
-    ======== ======================= ============== ==========================================
-    k1       d                       the KL         0: no regularisation at all
-    k2       d² / 2                  biased         that of the KL
-    k3       exp(-d) - 1 + d         the KL         that of KL(reference || policy)
-    k3_ratio exp(logp - old_logp) k3 the KL         that of the KL
-    k1_plus  d                       the KL         that of the KL (k2's, straight through)
-    k3_plus  exp(-d) - 1 + d         the KL         that of the KL (k2's, straight through)
-    abs      absolute value of d     biased         sign(d) ∇logp, which is biased
-    ======== ======================= ============== ==========================================
+    ========  ==========  ====================  ==============  ===================
+    estimate  also named  value                 mean            gradient as a loss
+    ========  ==========  ====================  ==============  ===================
+    k1        kl          d                     the KL          0 on average
+    k2        mse, k2+    d² / 2                biased          that of the KL
+    k3        low_var_kl  exp(-d) - 1 + d       the KL          of KL(ref || policy)
+    k3_ratio              r (exp(-d) - 1 + d)   the KL          that of the KL
+    k1_plus   k1+         d                     the KL          that of the KL
+    k3_plus   k3+         exp(-d) - 1 + d       the KL          that of the KL
+    abs                   absolute value of d   biased          biased
+    ========  ==========  ====================  ==============  ===================
 
-    The gradient of k3_ratio is ratio · d · ∇logp. It is the gradient at the given prefixes: that a
-    changed policy also reaches other prefixes is in no per-token estimate. Inside the reward only
-    the value counts, and k1 is the right one: its score-function gradient is unbiased.
+    k1 as a loss pulls nowhere: it adds noise and regularises nothing. k1_plus and k3_plus have the
+    gradient of k2, straight through. The gradient of k3_ratio is r d ∇logp, right also when the
+    tokens came from an older policy. Each is the gradient at the given prefixes: that a changed
+    policy also reaches other prefixes is in no estimate for a token. Inside the reward only the
+    value counts, and k1 is the right one: its score-function gradient is that of the whole
+    completion's KL. `exact_kl` needs no estimate.
 
-    See: Schulman, "Approximating KL divergence" (http://joschu.net/blog/kl-approx.html); "On a few
-    pitfalls in KL divergence gradient estimation for RL" (https://arxiv.org/abs/2506.09477).
+    See: Schulman, "Approximating KL Divergence" (http://joschu.net/blog/kl-approx.html); Tang &
+    Munos, "On a few pitfalls in KL divergence gradient estimation for RL"
+    (https://arxiv.org/abs/2506.09477).
 
     Differs: GRPO as published, verl's ``low_var_kl`` and TRL use k3 in the loss; k3_ratio is what
-    NeMo-RL does and what TRL calls ``use_bias_correction_kl``; verl writes ``k1+`` and ``k3+``.
+    NeMo RL does and what TRL calls ``use_bias_correction_kl``; slime and tunix default to k1 in the
+    loss; verl writes ``kl``, ``mse``, ``k1+`` and ``k3+``. verl and slime cut k3 at 10; here d is
+    limited to ±20 and nothing else.
 
     Args:
         logp: (B, T) nats; gradients flow through it.
@@ -84,7 +93,7 @@ def kl_estimate(
         ratio, d is kept within `LOG_RATIO_LIMIT`.
 
     Raises:
-        UsageError: Unknown kind, or k3_ratio without old_logp.
+        UsageError: Unknown kind, ``full``, or k3_ratio without old_logp.
     """
     everywhere = torch.ones_like(logp, dtype=torch.bool) if mask is None else mask
     d = masked.select(logp - ref_logp, everywhere)
@@ -97,6 +106,8 @@ def kl_estimate(
         return k2
     if kind == "k1_plus":
         return d.detach() + (k2 - k2.detach())
+    if kind == EXACT:
+        raise UsageError("KL 'full' is no estimate on sampled tokens: use exact_kl")
     if kind not in KINDS:
         raise UsageError.unknown("KL estimator", kind, KINDS)
     # The whole of d is limited, not only the exponent: the linear part alone would push a policy
@@ -114,7 +125,22 @@ def kl_estimate(
 
 
 def exact_kl(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
-    """Sum KL(policy || reference) over the vocabulary.
+    """Sum KL(policy || reference) over the vocabulary: no estimate, and no noise of sampling.
+
+    ``sum over v of p(v) (log p(v) - log q(v))`` with gradient
+    ``p(v) (log p(v) - log q(v) - KL)`` with respect to logit v, at the given prefix.
+
+    In the loss this is what the right estimates of `kl_estimate` have as their mean. In the reward
+    it says what a prefix costs, whichever token follows, so a token is never charged for itself:
+    the gradient is the part that `kl_estimate` leaves out, that of reaching other prefixes, and on
+    the first token there is none. The sum of both is the gradient of the whole completion's KL.
+
+    See: Tang & Munos, "On a few pitfalls in KL divergence gradient estimation for RL"
+    (https://arxiv.org/abs/2506.09477).
+
+    Differs: ROLL's ``full`` puts it in the reward; verl names it and raises NotImplementedError.
+    With top-p or top-k, rlbench compares both policies on the tokens that could be drawn,
+    normalised again.
 
     Args:
         log_probs: (..., V) nats, normalised; -inf where the policy never goes.

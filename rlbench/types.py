@@ -249,9 +249,16 @@ class KLController(Protocol):
 
     A controller may have an attribute ``statistic``, "sequence" (default: the KL summed over a
     completion, averaged over completions) or "token" (averaged over tokens): what it is shown.
+
+    It may have a method ``stop(kl_old: float) -> bool``. Before every optimiser step it is shown an
+    estimate (k3) of the KL from the policy that sampled to the one that is trained, on the tokens
+    of that step, in nats, as ``statistic`` says. If it says True, this step and the rest of the
+    update's steps are left out, the critic's too; their share is the metric ``stopped``. It must
+    say False at 0, where every update starts. One that only stops keeps ``coef`` at 0 and declares
+    no need, so that no reference policy is computed.
     """
 
-    coef: float
+    coef: float  # cost of one nat; read before every rollout, finite and never negative
 
     def update(self, kl: float, *, samples: int) -> None:
         """See the KL of one rollout batch, in nats, and how many completions it averages."""

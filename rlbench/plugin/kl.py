@@ -6,19 +6,54 @@ right value can have the wrong gradient.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
-from rlbench.plugin.option import Option
+from rlbench.plugin.option import Option, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlbench.plugin.registry import Component
 
-ESTIMATORS = ("k1", "k2", "k3", "k3_ratio", "k1_plus", "k3_plus", "abs")
+ESTIMATORS = ("k1", "k2", "k3", "k3_ratio", "k1_plus", "k3_plus", "abs", "full")
 BEST = {"loss": "k3_ratio", "reward": "k1"}
+SYNONYMS = {
+    "kl": "k1",
+    "mse": "k2",
+    "low_var_kl": "k3",
+    "k1+": "k1_plus",
+    "k2+": "k2",  # k2's own gradient is the straight-through one
+    "k3+": "k3_plus",
+}
+EXPLAINED = "rlbench.divergence:kl_estimate"
+"""Whose documentation explains the estimators."""
+
+PLACES = """
+What the two options do that every controller with a penalty has:
+
+``place=loss``: ``L = policy loss + coef * KL``, aggregated over tokens as the policy loss is. The
+gradient of the estimate matters; k1 and abs, whose gradients are wrong, are refused.
+
+``place=reward``: ``token_reward = reward on the last token - coef * KL`` on every token, without a
+gradient. Only the value matters; estimates that differ only in their gradients are refused.
+Advantage estimators that compare whole completions sum ``token_reward`` over each.
+
+``estimator``: one of the table below, or ``full``, the exact KL over the vocabulary: no noise of
+sampling, for one more pass of the policy in a rollout. In the reward, ``full`` charges no token for
+itself, only those that led there; a first token has no gradient from it.
+
+Differs: PPO for language models (TRL, OpenRLHF, verl's use_kl_in_reward) puts k1 in the reward;
+GRPO (TRL, verl's use_kl_loss) puts k3 in the loss. Both at once would count it twice, so there is
+one place.
+
+Metrics:
+    coef: The coefficient that was used in the update.
+    kl_...: The KL by the run's estimator, whose name is in the column, of the rollout before the
+        update's steps: nats, summed over a completion, averaged over completions. Evaluations have
+        the exact one as kl.
+"""
 
 _WRONG_IN_LOSS = {
     "k1": "its expected gradient is 0, so it would regularise nothing",
@@ -30,22 +65,31 @@ _WRONG_IN_REWARD = {
     "k3_plus": "only the value counts there, and it is that of k3: write k1, k2 or k3",
 }
 
+
+@dataclass(frozen=True, kw_only=True)
+class _EstimatorOption(Option):
+    """Also takes the names that other libraries have; a run has one name for each estimate."""
+
+    def parse(self, text: str) -> Value:
+        return super().parse(SYNONYMS.get(text, text))
+
+
 _OPTIONS = (
-    Option(
+    _EstimatorOption(
         name="estimator",
         type="str",
         default=None,
         optional=True,
         choices=ESTIMATORS,
         doc="Estimate of the KL; none takes the best for its place: k3_ratio in the loss, k1 in "
-        "the reward.",
+        "the reward. The names kl, mse, low_var_kl, k1+, k2+ and k3+ are understood too.",
     ),
     Option(
         name="place",
         type="str",
         default="loss",
         choices=("loss", "reward"),
-        doc="Where the penalty goes.",
+        doc="Where the penalty goes: added to the loss, or taken off each token's reward.",
     ),
 )
 

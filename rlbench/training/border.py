@@ -92,8 +92,25 @@ def loss_terms(selection: Selection, loss: Callable[..., Any], batch: PolicyBatc
     return found
 
 
+def stops(selection: Selection, controller: Any, kl_old: float) -> bool:
+    """Ask a KL controller whether the update ends here.
+
+    Raises:
+        ComponentError: If it answers anything but True or False.
+    """
+    answer = call(selection, lambda: controller.stop(kl_old))
+    if not isinstance(answer, bool):
+        raise ComponentError(
+            f"{name_of(selection)}: stop returned {_describe(answer)}, expected True or False"
+        )
+    return answer
+
+
 RESERVED = frozenset(
-    {"update", "reward", "loss", "grad_norm", "coef", "lr", "tokens", "length", "truncated"}
+    {
+        *("update", "reward", "loss", "grad_norm", "coef", "lr", "tokens", "length", "truncated"),
+        *("stopped", "skipped_steps", "value_loss", "first_ratio_error"),
+    }
 )  # columns of metrics.csv that are the trainer's
 
 

@@ -3,7 +3,8 @@
 ``L = aggregate(policy loss) + coef * aggregate(KL) - entropy_coef * aggregate(entropy)``
 
 The weights of the aggregation are computed once for the whole step, so splitting the step into
-microbatches changes the memory it takes and not its gradient.
+microbatches changes the memory it takes and not its gradient. Losses that select tokens over the
+whole step, ``needs=("whole_step",)``, get it in one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 
 from rlbench import aggregation, masked
 from rlbench.aggregation import weighted_sum
-from rlbench.divergence import LOG_RATIO_LIMIT, kl_estimate
+from rlbench.divergence import LOG_RATIO_LIMIT, exact_kl, kl_estimate
 from rlbench.divergence import entropy as entropy_of
 from rlbench.errors import Diverged
 from rlbench.training import border
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from rlbench.training.parts import Parts
     from rlbench.training.rollout import Collected
+    from rlbench.training.spec import RunSpec
     from rlbench.types import Advantage
 
 
@@ -39,13 +41,20 @@ class StepReport:
 
     loss: float  # the objective, as minimised
     tokens: int
-    sums: Mapping[str, float]  # entropy, clamped ratios and the metrics of the policy loss
+    rows: int  # completions with a trained token
+    sums: Mapping[str, float]  # entropy, kl_old, clamped ratios, the metrics of the policy loss
     log_ratio_error: float  # largest |logp - old_logp|
 
 
 def rows_of(groups: Tensor, group_size: int) -> Tensor:
     """Row numbers of whole groups: (K,) to (K * G,)."""
     return (groups[:, None] * group_size + torch.arange(group_size)).reshape(-1)
+
+
+def microbatches_of(spec: RunSpec, groups: Tensor) -> tuple[Tensor, ...]:
+    """Split the groups of an optimiser step into forward passes."""
+    whole = "whole_step" in spec.selections["loss"].component.needs
+    return groups.tensor_split(1 if whole else min(spec.settings.microbatches, len(groups)))
 
 
 def backward(
@@ -73,16 +82,19 @@ def backward(
     trained = rollout.trained[step]
     tokens = int(trained.sum())
     if tokens == 0:
-        return StepReport(loss=0.0, tokens=0, sums={}, log_ratio_error=0.0)
+        return StepReport(loss=0.0, tokens=0, rows=0, sums={}, log_ratio_error=0.0)
+    microbatches = microbatches_of(parts.spec, groups)
     weights = aggregation.weights(
         trained,
         settings.aggregation,
         horizon=parts.task.completion_limit,
         group=rollout.group[step],
+        parts=[len(part) * settings.group_size for part in microbatches],
+        count_masked_rows=settings.count_masked_rows,
         dtype=rollout.old_logp.dtype,
     )
     loss, sums, error, done = 0.0, dict[str, float](), 0.0, 0
-    for part in groups.tensor_split(min(settings.microbatches, len(groups))):
+    for part in microbatches:
         rows = rows_of(part, settings.group_size)
         share = weights[done : done + len(rows)]
         done += len(rows)
@@ -97,7 +109,8 @@ def backward(
         for name, metric in metrics.items():
             sums[name] = sums.get(name, 0.0) + float(masked.total(metric.double(), batch.mask))
         error = max(error, float(masked.select(_gap(batch), batch.mask).max()))
-    return StepReport(loss=loss, tokens=tokens, sums=sums, log_ratio_error=error)
+    rows_trained = int(trained.any(1).sum())
+    return StepReport(loss=loss, tokens=tokens, rows=rows_trained, sums=sums, log_ratio_error=error)
 
 
 def _microbatch(
@@ -111,23 +124,40 @@ def _microbatch(
 ) -> tuple[Tensor, PolicyBatch, Mapping[str, Tensor]]:
     """One forward pass over whole groups: their share of the objective, and what it saw."""
     settings = parts.spec.settings
-    batch, entropy = _forward(parts, collected, advantage, groups)
+    batch, entropy, log_probs = _forward(parts, collected, advantage, groups)
     terms = border.loss_terms(parts.spec.selections["loss"], parts.loss, batch)
     objective = weighted_sum(terms.per_token, weights)
     if parts.kl_place == "loss" and coef > 0 and batch.ref_logp is not None:
-        penalty = kl_estimate(
+        penalty = _penalty(parts, collected, groups, batch, log_probs)
+        objective = objective + coef * weighted_sum(penalty, weights)
+    if settings.entropy_coef > 0:
+        objective = objective - settings.entropy_coef * weighted_sum(entropy, weights)
+    own = {
+        "entropy": batch.entropy,
+        "ratio_clamped": _gap(batch) > LOG_RATIO_LIMIT,
+        # of KL(old || new), whose samples the completions are: r - 1 - log r
+        "kl_old": kl_estimate(batch.old_logp, batch.logp.detach(), "k3", mask=batch.mask),
+    }
+    border.check_metric_names(parts.spec.selections["loss"], terms, own)
+    return objective, batch, {name: m.detach() for name, m in {**own, **terms.metrics}.items()}
+
+
+def _penalty(
+    parts: Parts, collected: Collected, groups: Tensor, batch: PolicyBatch, log_probs: Tensor
+) -> Tensor:
+    """KL to the reference on each token, with its gradient: (B, T)."""
+    assert batch.ref_logp is not None  # noqa: S101 - only called with a reference
+    if collected.ref_log_probs is None:
+        return kl_estimate(
             batch.logp,
             batch.ref_logp,
             str(parts.kl_kind),
             old_logp=batch.old_logp,
             mask=batch.mask,
         )
-        objective = objective + coef * weighted_sum(penalty, weights)
-    if settings.entropy_coef > 0:
-        objective = objective - settings.entropy_coef * weighted_sum(entropy, weights)
-    own = {"entropy": batch.entropy, "ratio_clamped": _gap(batch) > LOG_RATIO_LIMIT}
-    border.check_metric_names(parts.spec.selections["loss"], terms, own)
-    return objective, batch, {name: m.detach() for name, m in {**own, **terms.metrics}.items()}
+    cells = batch.mask[..., None]  # (B, T, 1)
+    reference = collected.ref_log_probs[rows_of(groups, parts.spec.settings.group_size)]
+    return exact_kl(masked.select(log_probs, cells), masked.select(reference, cells))
 
 
 def _gap(batch: PolicyBatch) -> Tensor:
@@ -137,8 +167,8 @@ def _gap(batch: PolicyBatch) -> Tensor:
 
 def _forward(
     parts: Parts, collected: Collected, advantage: Advantage, groups: Tensor
-) -> tuple[PolicyBatch, Tensor]:
-    """Score some groups under the policy: the batch, and the entropy with its gradient."""
+) -> tuple[PolicyBatch, Tensor, Tensor]:
+    """Score some groups: the batch, then with gradients entropy and log-probs (B, T, V)."""
     settings, rollout = parts.spec.settings, collected.rollout
     rows = rows_of(groups, settings.group_size)
     mask, ids = rollout.trained[rows], rollout.completion_ids[rows]
@@ -163,7 +193,7 @@ def _forward(
         truncated=rollout.truncated[rows],
         ref_logp=None if rollout.ref_logp is None else rollout.ref_logp[rows],
     )
-    return batch, entropy
+    return batch, entropy, log_probs
 
 
 def value_loss(

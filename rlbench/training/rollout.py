@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from rlbench import masked
-from rlbench.divergence import kl_estimate
+from rlbench.divergence import EXACT, exact_kl, kl_estimate
 from rlbench.errors import RunError
 from rlbench.training import border
 from rlbench.training.distribution import chosen
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rlbench.training.parts import Parts
     from rlbench.training.sampling import Sampled
-    from rlbench.types import Prompts
+    from rlbench.types import Network, Prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,8 @@ class Collected:
     prompts: Prompts  # N, not repeated
     support: Tensor | None  # (B, T, V) tokens that could have been drawn; None if all
     true_reward: Tensor  # (B,) the task's own score
-    kl: Tensor | None  # (B, T) estimate of the run's kind, only with a reference
+    kl: Tensor | None  # (B, T) by the run's KL estimator, only with a reference
+    ref_log_probs: Tensor | None  # (B, T, V) of the base policy, only for an exact KL in the loss
 
 
 @torch.no_grad()
@@ -64,12 +65,7 @@ def collect(parts: Parts, update: int, coef: float) -> Collected:
             f"update {update}: none of {rows} completions could be scored by "
             f"{border.name_of(spec.selections['reward'])}"
         )
-    ref_logp = _reference_logp(parts, prompts, sampled)
-    kl = (
-        None
-        if ref_logp is None or parts.kl_kind is None
-        else kl_estimate(sampled.logp, ref_logp, parts.kl_kind, old_logp=sampled.logp)
-    )
+    ref_logp, ref_log_probs, kl = _reference(parts, prompts, sampled)
     penalty = kl if parts.kl_place == "reward" and coef > 0 else None
     values, last_value = _values(parts, prompts, sampled)
     greedy_reward = None
@@ -98,6 +94,7 @@ def collect(parts: Parts, update: int, coef: float) -> Collected:
         support=sampled.support,
         true_reward=parts.true_scores(repeated, completions),
         kl=kl,
+        ref_log_probs=ref_log_probs,
     )
 
 
@@ -127,20 +124,41 @@ def _draw(parts: Parts, prompts: Prompts, group_size: int, generator: Generator 
     )
 
 
-def _reference_logp(parts: Parts, prompts: Prompts, sampled: Sampled) -> Tensor | None:
-    """What the base policy thinks of the completions, if anybody asks: (B, T)."""
+def _reference(
+    parts: Parts, prompts: Prompts, sampled: Sampled
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """What the base policy thinks of the completions, if anybody asks.
+
+    Returns:
+        Its log-probabilities of the tokens (B, T); those of the vocabulary (B, T, V), if the loss
+        needs them; and the KL to it (B, T), if there is a penalty.
+    """
     if not parts.spec.needs("ref_logp"):
-        return None
-    ids = sampled.completions.ids
-    log_probs = log_probs_of(
-        parts.base,
+        return None, None, None
+    ids, mask = sampled.completions.ids, sampled.completions.mask
+    ref_log_probs = _score(parts, parts.base, prompts, sampled)
+    ref_logp = masked.select(chosen(ref_log_probs, ids), mask)
+    if parts.kl_kind is None:
+        return ref_logp, None, None
+    if parts.kl_kind != EXACT:
+        kl = kl_estimate(sampled.logp, ref_logp, parts.kl_kind, old_logp=sampled.logp)
+        return ref_logp, None, kl
+    log_probs = _score(parts, parts.policy, prompts, sampled)
+    kl = masked.select(exact_kl(log_probs.double(), ref_log_probs.double()), mask)
+    kept = ref_log_probs if parts.kl_place == "loss" else None
+    return ref_logp, kept, kl.to(ref_logp.dtype)
+
+
+def _score(parts: Parts, network: Network, prompts: Prompts, sampled: Sampled) -> Tensor:
+    """Log-probabilities (B, T, V) of a network over the tokens that could have been drawn."""
+    return log_probs_of(
+        network,
         prompts,
-        ids,
+        sampled.completions.ids,
         distribution=parts.distribution,
         group_size=parts.spec.settings.group_size,
         support=sampled.support,
     )
-    return masked.select(chosen(log_probs, ids), sampled.completions.mask)
 
 
 def _values(

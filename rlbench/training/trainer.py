@@ -13,13 +13,15 @@ from rlbench import masked
 from rlbench.errors import Diverged, RunError
 from rlbench.training import border, schedule
 from rlbench.training.evaluation import evaluate
-from rlbench.training.objective import backward, value_loss
+from rlbench.training.objective import StepReport, backward, value_loss
 from rlbench.training.parts import Parts, assemble
 from rlbench.training.rollout import Collected, collect
 from rlbench.training.seeding import stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from torch import Tensor
 
     from rlbench.training.recorder import Recorder
     from rlbench.training.spec import RunSpec
@@ -131,35 +133,53 @@ class _Run:
         tokens, steps, skipped, error = 0, 0, 0, None
         loss, norm, critic_loss = 0.0, 0.0, 0.0
         sums: dict[str, float] = defaultdict(float)
-        shuffle = stream("minibatches", self.parts.spec.seed, update)
-        for _ in range(self.settings.epochs):
-            order = torch.randperm(self.settings.prompts, generator=shuffle)
-            for groups in order.tensor_split(self.settings.minibatches):
-                with self.clock("policy"):
-                    self.optimiser.zero_grad()
-                    report = backward(self.parts, collected, advantage, groups, coef)
-                    if report.tokens == 0:
-                        skipped += 1
-                        continue
-                    if error is None:  # the policy is still the one that sampled
-                        error = report.log_ratio_error
-                        _check_first_ratio(update, error)
-                    norm += _step(self.optimiser, self.parts.policy, self.settings.max_grad_norm)
-                with self.clock("critic"):
-                    critic_loss += self._critic_step(collected, advantage, groups)
-                tokens, steps, loss = tokens + report.tokens, steps + 1, loss + report.loss
-                for name, value in report.sums.items():
-                    sums[name] += value
+        for groups in self._minibatches(update):
+            with self.clock("policy"):
+                self.optimiser.zero_grad()
+                report = backward(self.parts, collected, advantage, groups, coef)
+                if report.tokens == 0:
+                    skipped += 1
+                    continue
+                if error is None:  # the policy is still the one that sampled
+                    error = report.log_ratio_error
+                    _check_first_ratio(update, error)
+                if self._stops(report):
+                    break
+                norm += _step(self.optimiser, self.parts.policy, self.settings.max_grad_norm)
+            with self.clock("critic"):
+                critic_loss += self._critic_step(collected, advantage, groups)
+            tokens, steps, loss = tokens + report.tokens, steps + 1, loss + report.loss
+            for name, value in report.sums.items():
+                sums[name] += value
         row: Row = {
             "loss": loss / steps if steps else None,
             "grad_norm": norm / steps if steps else None,
             "first_ratio_error": error,
             "skipped_steps": skipped,
         }
+        if hasattr(self.parts.controller, "stop"):
+            planned = self.settings.epochs * self.settings.minibatches
+            row["stopped"] = (planned - steps - skipped) / planned
         row |= {name: value / tokens for name, value in sums.items()}
         if self.critic_optimiser is not None:
             row["value_loss"] = critic_loss / steps if steps else None
         return row
+
+    def _minibatches(self, update: int) -> Iterator[Tensor]:
+        """Numbers of the groups in each optimiser step, all epochs of an update in a row."""
+        shuffle = stream("minibatches", self.parts.spec.seed, update)
+        for _ in range(self.settings.epochs):
+            order = torch.randperm(self.settings.prompts, generator=shuffle)
+            yield from order.tensor_split(self.settings.minibatches)
+
+    def _stops(self, report: StepReport) -> bool:
+        """Whether the controller, if it can, ends the update before the step that was prepared."""
+        controller = self.parts.controller
+        if not hasattr(controller, "stop"):
+            return False
+        per_token = getattr(controller, "statistic", "sequence") == "token"
+        kl_old = report.sums["kl_old"] / (report.tokens if per_token else report.rows)
+        return border.stops(self.parts.spec.selections["kl"], controller, kl_old)
 
     def _critic_step(self, collected: Collected, advantage: Advantage, groups: Any) -> float:
         if self.critic_optimiser is None or advantage.returns is None:

@@ -191,6 +191,16 @@ def test_a_class_that_refuses_its_options_is_named(registry):
         ("fixed:place=reward,estimator=k1", "fixed:place=reward", "k1", "reward"),
         ("fixed:place=reward,estimator=abs", "fixed:estimator=abs,place=reward", "abs", "reward"),
         ("fixed:estimator=k3", "fixed:estimator=k3", "k3", "loss"),
+        ("fixed:estimator=low_var_kl", "fixed:estimator=k3", "k3", "loss"),
+        ("fixed:estimator=mse", "fixed:estimator=k2", "k2", "loss"),
+        ("fixed:place=reward,estimator=kl", "fixed:place=reward", "k1", "reward"),
+        ("fixed:estimator=full", "fixed:estimator=full", "full", "loss"),
+        (
+            "fixed:place=reward,estimator=full",
+            "fixed:estimator=full,place=reward",
+            "full",
+            "reward",
+        ),
         ("ziegler:coef=0.3", "proportional:coef=0.3", "k3_ratio", "loss"),
     ],
 )
@@ -210,11 +220,12 @@ def test_a_controller_gets_the_best_estimator_for_its_place(
     ("text", "reason"),
     [
         ("fixed:estimator=k1", "its expected gradient is 0"),
+        ("fixed:estimator=kl", "estimator=k1 with place=loss: its expected gradient is 0"),
         ("fixed:estimator=abs", "its gradient is not that of the KL"),
         ("fixed:estimator=k3_ratio,place=reward", "only the value counts there"),
         ("fixed:estimator=k1_plus,place=reward", "write k1, k2 or k3"),
         ("fixed:estimator=k3_plus,place=reward", "the best one for this place is k1"),
-        ("fixed:estimator=k4", "expected one of k1, k2, k3, k3_ratio, k1_plus, k3_plus, abs"),
+        ("fixed:estimator=k4", "expected one of k1, k2, k3, k3_ratio, k1_plus, k3_plus, abs, full"),
         ("fixed:place=both", "expected one of loss, reward"),
         ("none:place=reward", "unknown option 'place' of kl 'none'"),
     ],
@@ -227,7 +238,16 @@ def test_an_estimator_in_the_wrong_place_is_refused_with_the_reason(registry, te
 def test_the_estimators_are_those_that_can_be_computed():
     from rlbench import divergence
 
-    assert kl.ESTIMATORS == divergence.KINDS
+    assert kl.ESTIMATORS == (*divergence.KINDS, divergence.EXACT)
+
+
+def test_names_of_other_libraries_are_understood_and_not_kept(registry):
+    for name, ours in kl.SYNONYMS.items():
+        place = "loss" if ours not in ("k1", "abs") else "reward"
+        found = parse(registry, "kl", f"fixed:place={place},estimator={name}")
+        assert found == parse(registry, "kl", f"fixed:place={place},estimator={ours}")
+        assert found.options["estimator"] == ours
+        assert "+" not in found.label
 
 
 def test_a_controller_is_created_with_its_own_options_only(registry):

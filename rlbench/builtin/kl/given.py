@@ -124,6 +124,6 @@ class Schedule:
         done = min((self._done - self.warmup) / self.updates, 1.0)
         if self.shape == "cosine":
             done = (1.0 - math.cos(math.pi * done)) / 2
-        # Weights instead of a difference: exact at both ends. Rounding may still leave the interval.
+        # Weights instead of a difference: exact at both ends. Rounding may still leave the range.
         between = self.start * (1.0 - done) + self.end * done
         return min(max(between, min(self.start, self.end)), self.max_coef)
