@@ -47,7 +47,9 @@ def rlbench_register_estimators(register: Register) -> None:
 def rlbench_register_losses(register: Register) -> None:
     """Register the built-in policy losses."""
     module = f"{__name__}.losses"
-    register("pg", f"{module}.plain:pg", summary="Plain policy gradient: REINFORCE (Williams 1992).")
+    register(
+        "pg", f"{module}.plain:pg", summary="Plain policy gradient: REINFORCE (Williams 1992)."
+    )
     register(
         "importance",
         f"{module}.plain:importance",
