@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Aggregation = Literal[
     "token_mean",
+    "token_mean_local",
+    "token_sum",
     "seq_mean_token_mean",
     "seq_mean_token_sum",
     "seq_mean_token_sum_norm",
@@ -33,7 +35,8 @@ class Settings:
         group_size: Completions sampled for each prompt.
         epochs: Passes over a rollout.
         minibatches: Optimiser steps in an epoch; each takes whole groups.
-        microbatches: Forward passes of an optimiser step; more take less memory.
+        microbatches: Forward passes of an optimiser step; more take less memory. A loss that needs
+            the whole step takes one.
         lr: Learning rate of the policy (Adam).
         critic_lr: Learning rate of the critic; none means the same as lr.
         lr_schedule: Course of both learning rates after the warm-up.
@@ -43,6 +46,7 @@ class Settings:
         top_p: Sample from the smallest set of tokens with this much probability.
         top_k: Sample from so many most probable tokens; 0 means all.
         aggregation: How losses per token become one number.
+        count_masked_rows: Count completions that could not be scored in means over completions.
         entropy_coef: Weight of the entropy bonus.
         eval_every: Updates between two evaluations.
         eval_prompts: Held-out prompts of an evaluation.
@@ -67,6 +71,7 @@ class Settings:
     top_p: Annotated[float, "(0, 1]"] = 1.0
     top_k: Annotated[int, "[0, inf)"] = 0
     aggregation: Aggregation = "token_mean"
+    count_masked_rows: bool = False
     entropy_coef: Annotated[float, "[0, inf)"] = 0.0
     eval_every: Annotated[int, "[1, inf)"] = 25
     eval_prompts: Annotated[int, "[1, inf)"] = 1000

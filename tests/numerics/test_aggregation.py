@@ -17,6 +17,8 @@ MASK = ~LOSS.isnan()
     ("mode", "expected"),
     [
         ("token_mean", 12 / 7),  # (4 + 2 + 6) / 7
+        ("token_mean_local", 12 / 7),  # one micro-batch
+        ("token_sum", 12.0),  # 4 + 2 + 6
         ("seq_mean_token_mean", 2.0),  # (1 + 2 + 3) / 3
         ("seq_mean_token_sum", 4.0),  # (4 + 2 + 6) / 3
         ("seq_mean_token_sum_norm", 1.0),  # 4 / horizon
@@ -40,7 +42,8 @@ def test_token_mean_is_not_sequence_mean(mode, expected):
     assert aggregate(loss, mask, mode).item() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("mode", MODES)
+# token_mean_local depends on the split by definition.
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "token_mean_local"])
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 def test_micro_batches_do_not_change_the_gradient(mode, size):
     mask = torch.tensor([[1, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1], [1, 0, 1]]).bool()
@@ -82,6 +85,94 @@ def test_padding_and_rows_without_tokens_do_not_count(mode):
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("mode", "left_out", "counted"),
+    [
+        ("seq_mean_token_mean", 2.0, 1.5),  # 6 / 3 and 6 / 4
+        ("seq_mean_token_sum", 4.0, 3.0),  # 12 / 3 and 12 / 4
+        ("seq_mean_token_sum_norm", 1.0, 0.75),  # the same over a horizon of 4
+        ("prompt_mean", 2.1, 1.4),  # (6/5 + 6/2) over 2 and 3 groups
+        ("token_mean_local", 2.1, 1.4),  # the same over 2 and 3 micro-batches
+        ("token_mean", 12 / 7, 12 / 7),  # tokens are counted, not rows
+        ("token_sum", 12.0, 12.0),
+    ],
+)
+def test_rows_without_tokens_count_in_the_divisor_only_on_request(mode, left_out, counted):
+    loss = torch.cat([LOSS, torch.full((1, 4), NAN)])
+    options = {"horizon": 4, "group": torch.tensor([9, 9, -4, 5]), "parts": [2, 1, 1]}
+    for count, expected in ((False, left_out), (True, counted)):
+        found = aggregate(loss, ~loss.isnan(), mode, count_masked_rows=count, **options)
+        assert found.item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([3], 12 / 7),
+        ([1, 1, 1], 2.0),  # (4/4 + 2/1 + 6/2) / 3
+        ([2, 1], 2.1),  # (6/5 + 6/2) / 2
+        ([1, 2], 11 / 6),  # (4/4 + 8/3) / 2
+    ],
+)
+def test_the_local_mean_depends_on_the_split(parts, expected):
+    found = aggregate(LOSS, MASK, "token_mean_local", parts=parts)
+    assert found.item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count_masked_rows", [False, True])
+def test_weights_are_those_of_a_slow_loop(mode, count_masked_rows):
+    generator = torch.Generator().manual_seed(7)
+    mask = torch.rand(9, 5, generator=generator) < 0.4
+    mask[3:6] = torch.tensor([False])  # a micro-batch and a group without a token
+    mask[0, 0] = mask[8, 4] = True
+    group, parts = [7, 7, 2, 4, 4, 4, 2, 7, 2], [3, 3, 2, 1]
+    part = [0, 0, 0, 1, 1, 1, 2, 2, 3]
+    loss = torch.rand(9, 5, generator=generator, dtype=torch.float64)
+    tokens = [[loss[i, t].item() for t in range(5) if mask[i, t]] for i in range(9)]
+
+    def mean_of_means(cells):
+        """Mean over cells, each a list of losses, of the mean inside."""
+        kept = [cell for cell in cells if cell or count_masked_rows]
+        return sum(sum(cell) / max(len(cell), 1) for cell in kept) / len(kept)
+
+    def joined(labels):
+        names = sorted(set(labels))
+        return [[x for i in range(9) if labels[i] == name for x in tokens[i]] for name in names]
+
+    rows = 9 if count_masked_rows else sum(bool(row) for row in tokens)
+    total = sum(map(sum, tokens))
+    expected = {
+        "token_mean": mean_of_means(joined([0] * 9)),
+        "token_mean_local": mean_of_means(joined(part)),
+        "token_sum": total,
+        "seq_mean_token_mean": mean_of_means(tokens),
+        "seq_mean_token_sum": total / rows,
+        "seq_mean_token_sum_norm": total / rows / 11,
+        "prompt_mean": mean_of_means(joined(group)),
+    }[mode]
+    found = aggregate(
+        loss,
+        mask,
+        mode,
+        11,
+        torch.tensor(group),
+        parts=parts,
+        count_masked_rows=count_masked_rows,
+    )
+    assert found.item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_parts_must_add_up():
+    with pytest.raises(UsageError, match="3"):
+        weights(MASK, "token_mean_local", parts=[1, 1])
+
+
+def test_masked_cells_are_selected_not_multiplied():
+    """Ones over a batch of width 4 with 7 valid tokens: 7/7, where ROLL's token-mean has 12/7."""
+    assert aggregate(torch.ones(3, 4), MASK, "token_mean").item() == pytest.approx(1, rel=1e-6)
+
+
 def test_weights_keep_the_precision_they_are_asked_for():
     weight = weights(MASK, "token_mean", dtype=torch.float64)
     assert weight.sum().item() == pytest.approx(1, abs=1e-15)
@@ -89,7 +180,7 @@ def test_weights_keep_the_precision_they_are_asked_for():
 
 
 def test_every_setting_of_the_trainer_is_a_mode():
-    assert set(get_args(Aggregation)) <= set(MODES)
+    assert set(get_args(Aggregation)) == set(MODES)
 
 
 def test_unknown_mode_names_the_nearest():

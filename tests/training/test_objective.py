@@ -98,7 +98,7 @@ def test_shared_prompts_give_the_same_gradients_in_float32_to_1e_6(
 
 @pytest.mark.parametrize(
     "aggregation",
-    MODES,
+    [mode for mode in MODES if mode != "token_mean_local"],  # depends on the split by definition
 )
 @pytest.mark.parametrize("microbatches", [2, 3, 6, 50])
 def test_microbatches_change_neither_loss_nor_gradient(

@@ -78,10 +78,10 @@ def penalty(batch: PolicyBatch, *, beta: Annotated[float, "[0, inf)"] = 1.0) -> 
         beta: Weight of the KL, usually 0.3 to 10.
 
     Returns:
-        Per-token loss (B, T). Metrics: ``kl_old``, the estimate of KL(old || policy) in nats.
+        Per-token loss (B, T); no metrics: the host's ``kl_old`` is the estimate that it holds down.
     """
     ratio = importance_ratio(batch.logp, batch.old_logp, batch.mask)
     advantages = masked.select(batch.advantages, batch.mask)
     # Sampled from old, so the two policies change places: k3 of KL(old || policy).
     kl = kl_estimate(batch.old_logp, batch.logp, "k3", mask=batch.mask)
-    return LossTerms(-advantages * ratio + beta * kl, {"kl_old": kl.detach()})
+    return LossTerms(-advantages * ratio + beta * kl)

@@ -75,9 +75,7 @@ def gspo(
     ratio = _row_ratio(batch.logp - batch.old_logp, mask)
     advantages = _row_mean(batch.advantages, mask)
     loss, clipped = surrogate(ratio, advantages, eps=eps, eps_high=eps_high)
-    return LossTerms(
-        _spread(loss, mask), {"clip_fraction": _spread(clipped.to(ratio.dtype), mask)}
-    )
+    return LossTerms(_spread(loss, mask), {"clip_fraction": _spread(clipped.to(ratio.dtype), mask)})
 
 
 def gspo_token(
