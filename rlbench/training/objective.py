@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rlbench.training.parts import Parts
     from rlbench.training.rollout import Collected
     from rlbench.training.spec import RunSpec
-    from rlbench.training.spec import RunSpec
     from rlbench.types import Advantage
 
 
@@ -50,12 +49,6 @@ class StepReport:
 def rows_of(groups: Tensor, group_size: int) -> Tensor:
     """Row numbers of whole groups: (K,) to (K * G,)."""
     return (groups[:, None] * group_size + torch.arange(group_size)).reshape(-1)
-
-
-def microbatches_of(spec: RunSpec, groups: Tensor) -> tuple[Tensor, ...]:
-    """Split the groups of an optimiser step into forward passes."""
-    whole = "whole_step" in spec.selections["loss"].component.needs
-    return groups.tensor_split(1 if whole else min(spec.settings.microbatches, len(groups)))
 
 
 def microbatches_of(spec: RunSpec, groups: Tensor) -> tuple[Tensor, ...]:
