@@ -238,7 +238,7 @@ def test_an_estimator_in_the_wrong_place_is_refused_with_the_reason(registry, te
 def test_the_estimators_are_those_that_can_be_computed():
     from rlbench import divergence
 
-    assert kl.ESTIMATORS == (*divergence.KINDS, divergence.EXACT)
+    assert (*divergence.KINDS, divergence.EXACT) == kl.ESTIMATORS
 
 
 def test_names_of_other_libraries_are_understood_and_not_kept(registry):
