@@ -5,12 +5,19 @@ import torch
 
 from rlbench.aggregation import aggregate
 from rlbench.builtin.estimators import gae
-from rlbench.builtin.losses.clipping import clip
-from rlbench.builtin.losses.plain import pg
+from rlbench.builtin.losses.clipping import clip, two_sided
+from rlbench.builtin.losses.plain import importance, penalty, pg
+from rlbench.builtin.losses.selecting import clip_cov, kl_cov
+from rlbench.builtin.losses.sequence import gmpo, gspo, gspo_token
+from rlbench.builtin.losses.weighting import cispo, sapo
 from rlbench.testing import make_batch, make_rollout
 
 NAN = float("nan")
-LOSSES = [clip, pg, lambda b: clip(b, eps_high=0.28, dual=3.0)]
+LOSSES = [
+    *(clip, two_sided, pg, importance, penalty, cispo, sapo, gspo, gspo_token, gmpo),
+    *(clip_cov, kl_cov),
+    lambda b: clip(b, eps_high=0.28, dual=3.0),
+]
 
 
 def with_ratios(ratios, advantages):
@@ -93,8 +100,22 @@ def test_large_log_ratios_give_finite_losses_and_gradients(loss, logp, old, adva
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("advantage", [0.0, 1.0, -1.0])
 def test_a_nan_log_prob_stays_visible(loss, advantage):
-    batch = make_batch(logp=[[NAN, -1.0]], old_logp=[[-1.0, -1.0]], advantages=[[advantage] * 2])
-    assert loss(batch).per_token.isnan().tolist() == [[True, False]]
+    batch = make_batch(
+        logp=[[NAN, -1.0], [-1.0, -2.0]],
+        old_logp=[[-1.0, -1.0], [-1.0, -1.0]],
+        advantages=[[advantage] * 2] * 2,
+    )
+    found = loss(batch).per_token.isnan().tolist()
+    assert found[0][0]  # a loss of whole completions has it on both tokens of this one
+    assert found[1] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "loss", [clip, two_sided, pg, importance, penalty, cispo, sapo, gspo_token]
+)
+def test_a_nan_log_prob_of_one_token_is_not_that_of_another(loss):
+    batch = make_batch(logp=[[-2.0], [NAN]], old_logp=[[-1.0], [-1.0]], mask=[[1], [1]])
+    assert loss(batch).per_token.isnan().tolist() == [[False], [True]]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

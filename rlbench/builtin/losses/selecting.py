@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def _covariance(batch: PolicyBatch) -> Tensor:
-    """Each token's part in the covariance of advantage and logp: (B, T) float64, detached."""
+    """Each token's part in the covariance of advantage and logp: (B, T) float32, detached."""
     parts = [x.detach().double() for x in (batch.advantages, batch.logp)]
-    # With a wide type, what is equal in two rows stays equal whatever the order of the sums.
     a, b = (masked.select(x - masked.mean(x, batch.mask), batch.mask) for x in parts)
-    return a * b
+    # Computed wide and rounded: tokens that differ only by the order of the sums are tied.
+    return (a * b).float()
 
 
 def _budget(fraction: float, mask: Tensor) -> int:
@@ -133,7 +133,8 @@ def _top_share(score: Tensor, mask: Tensor, k: int) -> Tensor:
     ranked = score[mask]
     if ranked.numel() == 0:
         return torch.zeros_like(score)
+    # NaN is the highest of all: then nothing is above or tied, and the loss is NaN anyway.
     edge = ranked.topk(min(k, ranked.numel())).values[-1]
     above, tied = mask & (score > edge), mask & (score == edge)
-    room = k - masked.count(above)
+    room = k - masked.count(above).double()
     return above + tied * (room / masked.count(tied).clamp(min=1))
