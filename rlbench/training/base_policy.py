@@ -6,7 +6,9 @@ reinforce, and cached by content: the file's name is a hash of all that decides 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from filelock import FileLock
 from rlbench import masked
 from rlbench.errors import Diverged, RunError
 from rlbench.plugin import source
+from rlbench.training import border
 from rlbench.training.distribution import Distribution, chosen
 from rlbench.training.sampling import log_probs_of, sample
 from rlbench.training.seeding import seed_everything, stream
@@ -66,12 +69,17 @@ def load_base_policy(spec: RunSpec, task: Task, model: Any, recorder: Recorder) 
     path = recorder.base_folder / f"{key}.pt"
     path.parent.mkdir(parents=True, exist_ok=True)
     seed_everything("base", content["seed"])
-    policy = model.policy(task.vocabulary).to(precision(spec.settings))
+    policy = border.call(spec.selections["model"], lambda: model.policy(task.vocabulary)).to(
+        precision(spec.settings)
+    )
     recorder.progress(0, spec.settings.updates, "base policy")
     with FileLock(path.with_suffix(".lock")):
         if not _restore(policy, path, recorder):
             facts = train_base_policy(policy, task, spec.settings, content["seed"])
-            _save(policy, path, {"content": content, **facts})
+            try:
+                _save(policy, path, {"content": content, **facts})
+            except OSError as error:  # a cache is no reason to fail
+                recorder.log(f"base policy {key} could not be cached: {error}")
             recorder.log(
                 f"base policy {key}: trained {facts['steps']} steps, score {facts['score']:.4f}"
             )
@@ -153,15 +161,18 @@ def _content(spec: RunSpec) -> dict[str, Any]:
 
 
 def _save(policy: Any, path: Path, facts: Mapping[str, Any]) -> None:
+    content = io.BytesIO()  # torch's own writer hides that a disk is full
+    torch.save({"weights": policy.state_dict(), "facts": dict(facts)}, content)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            torch.save({"weights": policy.state_dict(), "facts": dict(facts)}, file)
+            file.write(content.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def _restore(policy: Any, path: Path, recorder: Recorder) -> bool:

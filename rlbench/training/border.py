@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,7 @@ from rlbench.errors import ComponentError, Diverged, RlbenchError
 from rlbench.types import Advantage, LossTerms, PolicyBatch, Rollout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rlbench.plugin.selection import Selection
 
@@ -42,7 +45,7 @@ def estimate(selection: Selection, estimator: Callable[..., Any], rollout: Rollo
             returns, or an input that was changed.
         Diverged: For NaN or inf on a trained token.
     """
-    before = _versions(rollout)
+    before = _copies(rollout)
     found = call(selection, lambda: estimator(rollout, **selection.options))
     _check_untouched(selection, rollout, before)
     if not isinstance(found, Advantage):
@@ -71,7 +74,7 @@ def loss_terms(selection: Selection, loss: Callable[..., Any], batch: PolicyBatc
             that was changed.
         Diverged: For NaN or inf on a trained token.
     """
-    before = _versions(batch)
+    before = _copies(batch)
     found = call(selection, lambda: loss(batch, **selection.options))
     _check_untouched(selection, batch, before)
     if not isinstance(found, LossTerms):
@@ -82,6 +85,11 @@ def loss_terms(selection: Selection, loss: Callable[..., Any], batch: PolicyBatc
     if not found.per_token.requires_grad:
         raise ComponentError(
             f"{name_of(selection)}: per_token has no gradient; it must depend on batch.logp"
+        )
+    if not isinstance(found.metrics, Mapping):
+        raise ComponentError(
+            f"{name_of(selection)}: metrics is {type(found.metrics).__name__}, expected a mapping "
+            "from names to tensors"
         )
     for name, metric in found.metrics.items():
         if getattr(metric, "shape", None) != batch.mask.shape:
@@ -106,24 +114,61 @@ def stops(selection: Selection, controller: Any, kl_old: float) -> bool:
     return answer
 
 
+def coefficient(selection: Selection, controller: Any) -> float:
+    """Read the coefficient of a KL controller.
+
+    Raises:
+        ComponentError: If it is no finite number of at least 0: such a one would quietly switch the
+            penalty off or turn it round.
+    """
+    found = call(selection, lambda: controller.coef)
+    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
+    if not is_number or not 0 <= found < math.inf:
+        raise ComponentError(
+            f"{name_of(selection)}: coef is {found!r}, expected a finite number of at least 0"
+        )
+    return float(found)
+
+
+def statistic(selection: Selection, controller: Any) -> str:
+    """Read which KL a controller wants to see.
+
+    Raises:
+        ComponentError: If it is neither "sequence" nor "token".
+    """
+    found = getattr(controller, "statistic", "sequence")
+    if found not in ("sequence", "token"):
+        raise ComponentError(
+            f"{name_of(selection)}: statistic is {found!r}, expected 'sequence' or 'token'"
+        )
+    return str(found)
+
+
+# Columns of metrics.csv that are the trainer's; beside these, every name that begins with kl_.
 RESERVED = frozenset(
     {
-        *("update", "reward", "loss", "grad_norm", "coef", "lr", "tokens", "length", "truncated"),
-        *("stopped", "skipped_steps", "value_loss", "first_ratio_error"),
+        *("update", "reward", "reward_sd", "true_reward", "unscored", "flat_groups", "length"),
+        *("truncated", "explained_variance", "loss", "grad_norm", "first_ratio_error"),
+        *("skipped_steps", "stopped", "value_loss", "coef", "lr", "tokens"),
     }
-)  # columns of metrics.csv that are the trainer's
+)
+METRIC_NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 
 
 def check_metric_names(selection: Selection, terms: LossTerms, own: Mapping[str, Tensor]) -> None:
-    """Refuse a loss's metric that would hide one of the trainer's."""
+    """Refuse a loss's metric that would hide one of the trainer's, or is no name for a column."""
     for name in terms.metrics:
-        if name in own or name in RESERVED:
+        if not METRIC_NAME.fullmatch(str(name)):
+            raise ComponentError(
+                f"{name_of(selection)}: metric {name!r} is no name: use a-z, 0-9 and _"
+            )
+        if name in own or name in RESERVED or name.startswith("kl_"):
             raise ComponentError(
                 f"{name_of(selection)}: metric {name!r} is a name of the trainer's; choose another"
             )
 
 
-def rewards(selection: Selection, found: Any, rows: int, dtype: torch.dtype) -> Tensor:
+def scores(selection: Selection, found: Any, rows: int) -> Tensor:
     """Check the scores of a task or reward: (B,), NaN where a row could not be scored.
 
     A list is accepted, and None in it means NaN.
@@ -140,18 +185,18 @@ def rewards(selection: Selection, found: Any, rows: int, dtype: torch.dtype) -> 
                 f"completion"
             ) from error
         found = torch.tensor(listed, dtype=torch.float64)
-    scores: Tensor = found
-    if scores.shape != (rows,):
+    checked: Tensor = found
+    if checked.shape != (rows,):
         raise ComponentError(
-            f"{name_of(selection)}: score returned shape {tuple(scores.shape)}, expected "
+            f"{name_of(selection)}: score returned shape {tuple(checked.shape)}, expected "
             f"({rows},), one number a completion"
         )
-    if bool(scores.isinf().any()):
+    if bool(checked.isinf().any()):
         raise ComponentError(
             f"{name_of(selection)}: score returned an infinite value; NaN marks a completion that "
             "can't be scored"
         )
-    return scores.detach().to(dtype)
+    return checked.detach()
 
 
 def _describe(value: Any) -> str:
@@ -173,16 +218,23 @@ def _check_tensor(selection: Selection, what: str, found: Any, like: Tensor, use
         )
 
 
-def _versions(data: Rollout | PolicyBatch) -> Mapping[str, int]:
-    """Torch counts the in-place changes of every tensor."""
+def _copies(data: Rollout | PolicyBatch) -> Mapping[str, Tensor]:
+    """Copy every tensor: torch's own count of changes misses what goes through ``.data``."""
     tensors = {field.name: getattr(data, field.name) for field in fields(data)}
-    return {name: t._version for name, t in tensors.items() if isinstance(t, Tensor)}
+    return {name: t.detach().clone() for name, t in tensors.items() if isinstance(t, Tensor)}
+
+
+def _same(x: Tensor, y: Tensor) -> bool:
+    """Equal, NaN to NaN."""
+    return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())  # noqa: PLR0124 - NaN
 
 
 def _check_untouched(
-    selection: Selection, data: Rollout | PolicyBatch, before: Mapping[str, int]
+    selection: Selection, data: Rollout | PolicyBatch, before: Mapping[str, Tensor]
 ) -> None:
-    changed = [name for name, version in _versions(data).items() if version != before[name]]
+    changed = [
+        name for name, copy in before.items() if not _same(getattr(data, name).detach(), copy)
+    ]
     if changed:
         raise ComponentError(
             f"{name_of(selection)} changed its input {', '.join(changed)} in place; work on a copy"

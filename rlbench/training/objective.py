@@ -18,7 +18,7 @@ from rlbench import aggregation, masked
 from rlbench.aggregation import weighted_sum
 from rlbench.divergence import LOG_RATIO_LIMIT, exact_kl, kl_estimate
 from rlbench.divergence import entropy as entropy_of
-from rlbench.errors import Diverged
+from rlbench.errors import ComponentError, Diverged
 from rlbench.training import border
 from rlbench.training.distribution import chosen
 from rlbench.training.sampling import log_probs_of
@@ -180,6 +180,11 @@ def _forward(
         group_size=settings.group_size,
         support=None if collected.support is None else collected.support[rows],
     )
+    if not log_probs.requires_grad:
+        raise ComponentError(
+            f"{border.name_of(parts.spec.selections['model'])}: its policy's output carries no "
+            "gradient, so nothing could be trained"
+        )
     with torch.set_grad_enabled(settings.entropy_coef > 0):
         entropy = entropy_of(log_probs)
     batch = PolicyBatch(

@@ -6,11 +6,10 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from rlbench.training import border
 from rlbench.training.base_policy import load_base_policy, precision
 from rlbench.training.distribution import Distribution
+from rlbench.training.guarded import GuardedReward, GuardedTask
 from rlbench.training.seeding import seed_everything
 from rlbench.types import RewardContext
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from rlbench.training.recorder import Recorder
     from rlbench.training.spec import RunSpec
-    from rlbench.types import Completions, KLController, Prompts, Reward, Task
+    from rlbench.types import Completions, KLController, Prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +28,8 @@ class Parts:
     """What a run is made of. What nobody needs is None and never computed."""
 
     spec: RunSpec
-    task: Task
-    reward: Reward
+    task: GuardedTask
+    reward: GuardedReward
     estimator: Callable[..., Any]
     loss: Callable[..., Any]
     controller: KLController
@@ -53,32 +52,29 @@ class Parts:
 
     def rewards(self, prompts: Prompts, completions: Completions) -> Tensor:
         """What the policy is trained on: (B,), in the run's precision."""
-        chosen = self.spec.selections["reward"]
-        found = border.call(chosen, lambda: self.reward.score(prompts, completions))
-        return border.rewards(chosen, found, len(prompts), precision(self.spec.settings))
+        return self.reward.score(prompts, completions).to(precision(self.spec.settings))
 
     def true_scores(self, prompts: Prompts, completions: Completions) -> Tensor:
         """What the task says: (B,), in float64: it is averaged for people, not trained on."""
-        chosen = self.spec.selections["task"]
-        found = border.call(chosen, lambda: self.task.score(prompts, completions))
-        return border.rewards(chosen, found, len(prompts), torch.float64)
+        return self.task.score(prompts, completions)
 
 
 def assemble(spec: RunSpec, recorder: Recorder) -> Parts:
     """Build everything that a run needs, the base policy first."""
     selections = spec.selections
-    task: Task = selections["task"].create()
-    model = selections["model"].create()
+    task = GuardedTask(selections["task"])
+    model = border.call(selections["model"], selections["model"].create)
     base = load_base_policy(spec, task, model, recorder)
     # From here on the global generators are the run's own, whether or not the base was cached.
     seed_everything("run", spec.seed)
     policy = copy.deepcopy(base).requires_grad_(requires_grad=True)
     critic = None
     if spec.needs("values"):
-        critic = model.critic(task.vocabulary, base).to(precision(spec.settings))
-    reward: Reward = selections["reward"].create()
-    context = RewardContext(task=task, seed=spec.seed, cache=recorder.base_folder)
-    border.call(selections["reward"], lambda: reward.prepare(context))
+        critic = border.call(selections["model"], lambda: model.critic(task.vocabulary, base)).to(
+            precision(spec.settings)
+        )
+    reward = GuardedReward(selections["reward"])
+    reward.prepare(RewardContext(task=task, seed=spec.seed, cache=recorder.base_folder))
     return Parts(
         spec=spec,
         task=task,

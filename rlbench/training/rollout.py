@@ -9,7 +9,7 @@ import torch
 
 from rlbench import masked
 from rlbench.divergence import EXACT, exact_kl, kl_estimate
-from rlbench.errors import RunError
+from rlbench.errors import ComponentError, Diverged, RunError
 from rlbench.training import border
 from rlbench.training.distribution import chosen
 from rlbench.training.sampling import log_probs_of, sample
@@ -173,6 +173,16 @@ def _values(
         ids = torch.cat([ids, ids[:, :1]], dim=1)
     state = parts.critic.read(prompts.ids, prompts.mask)
     state = parts.critic.spread(state, parts.spec.settings.group_size)
-    values = parts.critic.run(state, ids)[..., 0]  # (B, T) or (B, T + 1)
+    said = parts.critic.run(state, ids)  # (B, T, 1) or (B, T + 1, 1)
+    if said.shape != (*ids.shape, 1):
+        raise ComponentError(
+            f"{border.name_of(parts.spec.selections['model'])}: its critic said "
+            f"{tuple(said.shape)}, expected {(*ids.shape, 1)}, one value a token"
+        )
+    values = said[..., 0]
+    if not bool(values[:, : mask.shape[1]][mask].isfinite().all()):
+        raise Diverged(
+            f"{border.name_of(parts.spec.selections['model'])}: a value of its critic is not finite"
+        )
     last_value = values.gather(1, mask.sum(1)[:, None])[:, 0] if wants_last else None
     return masked.select(values[:, : mask.shape[1]], mask), last_value

@@ -92,7 +92,7 @@ class _Run:
     def update(self, update: int) -> None:
         """One rollout and its optimiser steps."""
         before = dict(self.clock.totals)
-        coef = float(self.parts.controller.coef)
+        coef = border.coefficient(self.parts.spec.selections["kl"], self.parts.controller)
         rate = schedule.factor(self.settings, update)
         self._set_rate(rate)
         with self.clock("rollout"):
@@ -177,7 +177,7 @@ class _Run:
         controller = self.parts.controller
         if not hasattr(controller, "stop"):
             return False
-        per_token = getattr(controller, "statistic", "sequence") == "token"
+        per_token = border.statistic(self.parts.spec.selections["kl"], controller) == "token"
         kl_old = report.sums["kl_old"] / (report.tokens if per_token else report.rows)
         return border.stops(self.parts.spec.selections["kl"], controller, kl_old)
 
@@ -198,7 +198,7 @@ class _Run:
             return
         controller, selection = self.parts.controller, self.parts.spec.selections["kl"]
         trained, scored = collected.rollout.trained, int(collected.rollout.scored.sum())
-        if getattr(controller, "statistic", "sequence") == "token":
+        if border.statistic(selection, controller) == "token":
             kl = float(masked.mean(collected.kl, trained))
         else:
             kl = sequence_kl(collected)
@@ -209,7 +209,7 @@ class _Run:
         numbers = {name: value for name, value in row.items() if value is not None}
         for tracker in self.trackers:
             try:
-                tracker.log(update, numbers)
+                tracker.log(update, dict(numbers))  # its own, whatever it does with it
             except Exception as error:  # noqa: BLE001 - a stranger's code, any error is possible
                 self.recorder.log(
                     f"tracker {type(tracker).__name__} failed at update {update}: "

@@ -32,6 +32,12 @@ def in_place(rollout: Any) -> Advantage:
     return Advantage(torch.zeros(2, 3))
 
 
+def behind_torchs_back(rollout: Any) -> Advantage:
+    values = rollout.reward.numpy()
+    values -= 5
+    return Advantage(torch.zeros(2, 3))
+
+
 FAULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a value a row": (lambda _: Advantage(torch.zeros(2)), r"of shape \(2,\), expected .*\(2, 3\)"),
     "transposed": (lambda _: Advantage(torch.zeros(3, 2)), r"of shape \(3, 2\), expected"),
@@ -41,6 +47,7 @@ FAULTS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a list": (lambda _: Advantage([[0.0] * 3] * 2), "advantages is list"),  # type: ignore[arg-type]  # the fault under test
     "gradient": (lambda _: Advantage(torch.zeros(2, 3, requires_grad=True)), "detach"),
     "changed input": (in_place, "changed its input reward in place"),
+    "changed behind torch's back": (behind_torchs_back, "changed its input reward in place"),
     "raises": (lambda _: 1 / 0, "raised ZeroDivisionError: division by zero"),
 }
 
@@ -81,6 +88,7 @@ def test_nan_on_a_trained_token_is_divergence_and_elsewhere_nothing(
         (lambda b: LossTerms(-b.advantages), "has no gradient"),
         (lambda b: -b.logp, "returned Tensor, expected rlbench LossTerms"),
         (lambda b: LossTerms(-b.logp, {"clip": 0.1}), "metric 'clip' is float"),
+        (lambda b: LossTerms(-b.logp, [b.logp]), "metrics is list"),
     ],
 )
 def test_a_wrong_loss_is_refused(
@@ -99,7 +107,7 @@ def test_a_metric_can_not_hide_one_of_the_trainers(
     make_spec: Callable[..., Any], batch: Any
 ) -> None:
     selection = make_spec(loss="pg").selections["loss"]
-    for name in ("entropy", "reward"):
+    for name in ("entropy", "reward", "true_reward", "first_ratio_error", "kl_k3_ratio"):
         terms = LossTerms(-batch.logp, {name: batch.logp})
         with pytest.raises(ComponentError, match=f"metric '{name}' is a name of the trainer's"):
             border.check_metric_names(selection, terms, {"entropy": batch.logp})
@@ -107,8 +115,7 @@ def test_a_metric_can_not_hide_one_of_the_trainers(
 
 def test_scores_may_be_a_list_with_gaps(make_spec: Callable[..., Any]) -> None:
     selection = make_spec().selections["reward"]
-    found = border.rewards(selection, [1, None, 0.5], 3, torch.float32)
-    assert found.dtype == torch.float32
+    found = border.scores(selection, [1, None, 0.5], 3)
     assert found.isnan().tolist() == [False, True, False]
 
 
@@ -125,4 +132,41 @@ def test_scores_may_be_a_list_with_gaps(make_spec: Callable[..., Any]) -> None:
 def test_wrong_scores_are_refused(make_spec: Callable[..., Any], scores: Any, message: str) -> None:
     selection = make_spec().selections["reward"]
     with pytest.raises(ComponentError, match=message):
-        border.rewards(selection, scores, 3, torch.float32)
+        border.scores(selection, scores, 3)
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "new\nline", "Clip", 3])
+def test_a_metric_needs_a_name_that_can_head_a_column(
+    make_spec: Callable[..., Any], batch: Any, name: Any
+) -> None:
+    selection = make_spec(loss="pg").selections["loss"]
+    with pytest.raises(ComponentError, match="is no name"):
+        border.check_metric_names(selection, LossTerms(-batch.logp, {name: batch.logp}), {})
+
+
+class Controller:
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+@pytest.mark.parametrize("coef", [float("nan"), float("inf"), -0.1, None, "0.5", True])
+def test_a_coefficient_that_would_switch_the_penalty_off_is_refused(
+    make_spec: Callable[..., Any], coef: Any
+) -> None:
+    selection = make_spec(kl="fixed").selections["kl"]
+    with pytest.raises(ComponentError, match=r"kl 'fixed' \(rlbench .*coef is"):
+        border.coefficient(selection, Controller(coef=coef))
+    assert border.coefficient(selection, Controller(coef=0)) == 0.0
+
+
+def test_a_controller_without_a_coefficient_is_named(make_spec: Callable[..., Any]) -> None:
+    selection = make_spec(kl="fixed").selections["kl"]
+    with pytest.raises(ComponentError, match=r"kl 'fixed' .* raised AttributeError"):
+        border.coefficient(selection, Controller())
+
+
+def test_an_unknown_statistic_is_refused(make_spec: Callable[..., Any]) -> None:
+    selection = make_spec(kl="fixed").selections["kl"]
+    with pytest.raises(ComponentError, match="statistic is 'tokens'"):
+        border.statistic(selection, Controller(statistic="tokens"))
+    assert border.statistic(selection, Controller()) == "sequence"

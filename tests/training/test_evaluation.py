@@ -80,7 +80,7 @@ def test_unscorable_completions_are_left_out_and_counted(
     make_spec: Callable[..., Any], recorder: Any
 ) -> None:
     parts = assemble(make_spec(), recorder)
-    parts.task.score = lambda prompts, _: [None] + [0.5] * (len(prompts) - 1)  # type: ignore[method-assign,return-value,assignment]  # a task with gaps
+    parts.task._task.score = lambda prompts, _: [None] + [0.5] * (len(prompts) - 1)
     row = evaluate(parts, 0).row
     assert row["score"] == 0.5
     assert row["unscored"] == 1

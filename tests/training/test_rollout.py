@@ -87,7 +87,7 @@ def test_a_rollout_that_nothing_can_score_fails_the_run(
     make_spec: Callable[..., Any], recorder: Any
 ) -> None:
     parts = assemble(make_spec(), recorder)
-    parts.reward.score = lambda prompts, _: [None] * len(prompts)  # type: ignore[method-assign]  # the fault under test
+    parts.reward._reward.score = lambda prompts, _: [None] * len(prompts)
     with pytest.raises(RunError, match=r"none of 16 completions could be scored by reward 'true'"):
         collect(parts, 1, 0.0)
 
