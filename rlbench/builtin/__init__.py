@@ -16,29 +16,96 @@ def rlbench_register_estimators(register: Register) -> None:
     module = f"{__name__}.estimators"
     critic = ("values", "last_value")
     register(
-        "gae",
-        f"{module}:gae",
-        summary="Generalised advantage estimation with a critic, as in PPO (Schulman et al. 2015).",
-        needs=critic,
-    )
-    register(
         "group",
-        f"{module}:group",
+        f"{module}.group:group",
         summary="Reward against its group's mean, in standard deviations: GRPO (Shao et al. 2024).",
-        aliases=("grpo",),
+        aliases=("grpo", "group_norm"),
         group_relative=True,
     )
     register(
-        "group_gae",
-        f"{module}:group_gae",
-        summary="GAE first, then normalised over the group at each token position.",
-        needs=critic,
+        "dr_grpo",
+        f"{module}.group:dr_grpo",
+        summary="Reward against its group's mean, not divided: Dr. GRPO (Liu et al. 2025).",
         group_relative=True,
     )
     register(
         "rloo",
-        f"{module}:rloo",
+        f"{module}.group:rloo",
         summary="Reward against the mean of the other completions: RLOO (Ahmadian et al. 2024).",
+        group_relative=True,
+    )
+    register(
+        "opo",
+        f"{module}.group:opo",
+        summary="Reward against its group's mean, weighted by length: OPO (Hao et al. 2025).",
+        group_relative=True,
+    )
+    register(
+        "group_mean_batch_std",
+        f"{module}.group:group_mean_batch_std",
+        summary="Group's mean, batch's standard deviation: Lite PPO (Liu et al. 2025), Magistral.",
+        aliases=("lite_ppo",),
+        group_relative=True,
+    )
+    register(
+        "reinforce",
+        f"{module}.reinforce:reinforce",
+        summary="Reward against the batch's mean, or raw (Williams 1992).",
+    )
+    register(
+        "reinforce_pp",
+        f"{module}.reinforce:reinforce_pp",
+        summary="Returns of tokens, whitened over the batch: REINFORCE++ (Hu et al. 2025).",
+        aliases=("reinforce_plus_plus",),
+    )
+    register(
+        "reinforce_pp_baseline",
+        f"{module}.reinforce:reinforce_pp_baseline",
+        summary="Group's mean, then whitened over the batch: REINFORCE++ with baseline.",
+        aliases=("reinforce_plus_plus_baseline", "reinforce_baseline"),
+        group_relative=True,
+        exceptions={
+            "equal_rewards": "the mean over the batch's tokens is subtracted after the group's, "
+            "which gives a group of equal rewards one small number everywhere"
+        },
+    )
+    register(
+        "remax",
+        f"{module}.reinforce:remax",
+        summary="Reward against that of the greedy completion: ReMax (Li et al. 2023).",
+        needs=("greedy_reward",),
+    )
+    register(
+        "gae",
+        f"{module}.critic:gae",
+        summary="Generalised advantage estimation with a critic, as in PPO (Schulman et al. 2015).",
+        needs=critic,
+    )
+    register(
+        "mc_returns",
+        f"{module}.critic:mc_returns",
+        summary="Observed return minus the critic's value: GAE with lambda 1.",
+        needs=critic,
+    )
+    register(
+        "decoupled_gae",
+        f"{module}.critic:decoupled_gae",
+        summary="GAE with one lambda for the policy and one for the critic: VC-PPO (Yuan 2025).",
+        aliases=("vc_ppo",),
+        needs=critic,
+    )
+    register(
+        "length_adaptive_gae",
+        f"{module}.critic:length_adaptive_gae",
+        summary="GAE whose lambda grows with the completion's length: VAPO (Yue et al. 2025).",
+        aliases=("vapo",),
+        needs=critic,
+    )
+    register(
+        "group_gae",
+        f"{module}.critic:group_gae",
+        summary="GAE first, then normalised over the group at each token position.",
+        needs=critic,
         group_relative=True,
     )
 

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlbench.builtin.estimators import gae, group, group_gae, rloo
+from rlbench.builtin.estimators.critic import gae, group_gae
+from rlbench.builtin.estimators.group import group, rloo
 from rlbench.errors import UsageError
 from rlbench.testing import make_rollout
 
