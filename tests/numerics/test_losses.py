@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rlbench.aggregation import aggregate
-from rlbench.builtin.estimators import gae
+from rlbench.builtin.estimators.critic import gae
 from rlbench.builtin.losses.clipping import clip, two_sided
 from rlbench.builtin.losses.plain import importance, penalty, pg
 from rlbench.builtin.losses.selecting import clip_cov, kl_cov
