@@ -167,6 +167,21 @@ def row_order(subject: Subject) -> None:
     _check_same(subject, moved, (loss[order], gradient[order]))
 
 
+def microbatches(subject: Subject) -> None:
+    """The host may hand over an optimiser step in parts, each of whole groups."""
+    if "whole_step" in subject.needs:
+        return
+    batch = _example(subject)
+    loss, gradient = _gradient(subject, batch)
+    for label in set(batch.group.tolist()):
+        rows = batch.group == label
+        narrow = {
+            name: getattr(batch, name)[rows] for name in ("mask", "group", "reward", "truncated")
+        }
+        part = replace(batch, **_change(batch, lambda x, r=rows: x[r]), **narrow)
+        _check_same(subject, part, (loss[rows], gradient[rows]))
+
+
 def group_labels(subject: Subject) -> None:
     """Ids are names, not numbers."""
     batch = _example(subject)
@@ -272,6 +287,11 @@ RULES = tuple(
             "Take means over batch.mask, never over the width",
         ),
         (row_order, "the order of rows does not matter", "Group by batch.group, not by reshape"),
+        (
+            microbatches,
+            "a batch of one group gives what the whole step gives",
+            "If it compares tokens across groups on purpose, register with needs=('whole_step',)",
+        ),
         (group_labels, "group ids are only names", "Use rlbench.masked.group_mean"),
         (
             on_policy_gradient,

@@ -257,6 +257,11 @@ def pairs_neighbours(batch):
     return LossTerms(sound_loss(batch).per_token * (1 + place))
 
 
+def holds_down_what_is_above_the_mean(batch):
+    high = batch.logp > masked.mean(batch.logp, batch.mask)
+    return LossTerms(sound_loss(batch).per_token * torch.where(high.detach(), 0.5, 1.0))
+
+
 def weighs_by_group_id(batch):
     return LossTerms(sound_loss(batch).per_token * batch.group[:, None])
 
@@ -299,6 +304,7 @@ def loss_option_without_default(batch, *, eps):
         (hides_a_weight, "value_gradient", "exceptions="),
         (centres_over_the_width, "padding", "never over the width"),
         (pairs_neighbours, "row_order", "not by reshape"),
+        (holds_down_what_is_above_the_mean, "microbatches", "needs=\\('whole_step',\\)"),
         (weighs_by_group_id, "group_labels", "only names"),
         (scales_advantages_in_place, "inputs", "advantages was changed in place"),
         (scalar_metric, "unreduced", "metric mean has shape"),
@@ -313,6 +319,11 @@ def test_faults_of_losses_are_found(component, rule, told):
     assert __name__ in message  # the owner
     with pytest.raises(AssertionError, match=told):
         raise AssertionError(message)
+
+
+def test_a_loss_that_asks_for_the_whole_step_may_compare_all_its_tokens():
+    loss = holds_down_what_is_above_the_mean
+    assert "microbatches" not in findings("loss", loss, needs=("whole_step",))
 
 
 # Controllers
