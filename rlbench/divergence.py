@@ -53,24 +53,24 @@ def kl_estimate(
 
     With d = logp - ref_logp, r = exp(logp - old_logp) and tokens sampled from the policy:
 
-    ========  ==========  ====================  ==============  ===================
-    estimate  also named  value                 mean            gradient as a loss
-    ========  ==========  ====================  ==============  ===================
-    k1        kl          d                     the KL          0 on average
-    k2        mse, k2+    d² / 2                biased          that of the KL
-    k3        low_var_kl  exp(-d) - 1 + d       the KL          of KL(ref || policy)
-    k3_ratio              r (exp(-d) - 1 + d)   the KL          that of the KL
-    k1_plus   k1+         d                     the KL          that of the KL
-    k3_plus   k3+         exp(-d) - 1 + d       the KL          that of the KL
-    abs                   absolute value of d   biased          biased
-    ========  ==========  ====================  ==============  ===================
+    ========  ==========  ===================  ======  ====================
+    estimate  also named  value                mean    gradient as a loss
+    ========  ==========  ===================  ======  ====================
+    k1        kl          d                    the KL  0 on average
+    k2        mse, k2+    d² / 2               biased  that of the KL
+    k3        low_var_kl  exp(-d) - 1 + d      the KL  of KL(ref || policy)
+    k3_ratio              r (exp(-d) - 1 + d)  the KL  that of the KL
+    k1_plus   k1+         d                    the KL  that of the KL
+    k3_plus   k3+         exp(-d) - 1 + d      the KL  that of the KL
+    abs                   absolute value of d  biased  biased
+    ========  ==========  ===================  ======  ====================
 
     k1 as a loss pulls nowhere: it adds noise and regularises nothing. k1_plus and k3_plus have the
     gradient of k2, straight through. The gradient of k3_ratio is r d ∇logp, right also when the
     tokens came from an older policy. Each is the gradient at the given prefixes: that a changed
     policy also reaches other prefixes is in no estimate for a token. Inside the reward only the
     value counts, and k1 is the right one: its score-function gradient is that of the whole
-    completion's KL. `exact_kl` needs no estimate.
+    completion's KL. ``full``, the exact KL of `exact_kl`, needs no estimate.
 
     See: Schulman, "Approximating KL Divergence" (http://joschu.net/blog/kl-approx.html); Tang &
     Munos, "On a few pitfalls in KL divergence gradient estimation for RL"

@@ -49,7 +49,6 @@ GRPO (TRL, verl's use_kl_loss) puts k3 in the loss. Both at once would count it 
 one place.
 
 Metrics:
-    coef: The coefficient that was used in the update.
     kl_...: The KL by the run's estimator, whose name is in the column, of the rollout before the
         update's steps: nats, summed over a completion, averaged over completions. Evaluations have
         the exact one as kl.

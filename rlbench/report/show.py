@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
-import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlbench.plugin import kl
 from rlbench.plugin.signature import options
+from rlbench.report.prose import DESCRIPTION, layout, sections, two_columns, wrap
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,7 +17,20 @@ if TYPE_CHECKING:
 
     from rlbench.plugin.registry import Component, Registry
     from rlbench.plugin.signature import Option
+    from rlbench.report.prose import Sections
     from rlbench.types import Kind
+
+ORDER = (
+    DESCRIPTION,
+    "place and estimator",
+    "estimates",
+    "see",
+    "differs",
+    "returns",
+    "metrics",
+    "raises",
+)
+"""Sections of a component's documentation, in the order they are shown in; others follow."""
 
 
 def list_text(registry: Registry, kinds: Sequence[Kind], width: int = 80) -> str:
@@ -44,7 +57,7 @@ def list_text(registry: Registry, kinds: Sequence[Kind], width: int = 80) -> str
             if len({id(c) for name in names for c in registry.owners(kind, name)}) > 1:
                 text += " AMBIGUOUS: several plugins claim this name, so it can't be used."
             rows.append((", ".join(names), text))
-        blocks.append(f"{kind}\n{_two_columns(rows, width) or '  (none installed)'}")
+        blocks.append(f"{kind}\n{two_columns(rows, width) or '  (none installed)'}")
     return "\n\n".join(blocks)
 
 
@@ -55,6 +68,9 @@ def settings_text(width: int = 80) -> str:
 
 def component_text(component: Component, width: int = 80) -> str:
     """Describe one component: owner, needs, options with ranges, and its documentation.
+
+    The sections of the documentation have titles of their own: what it does with its formulas,
+    its sources, how libraries differ, what it returns, the metrics that it logs.
 
     Args:
         component: What to describe; nothing of it is imported where its source can be read.
@@ -73,13 +89,12 @@ def component_text(component: Component, width: int = 80) -> str:
     facts += [(f"breaks {rule}", reason) for rule, reason in component.exceptions.items()]
     known = options(component)
     blocks = [
-        f"{component.kind} {component.name}: {component.summary}",
-        _two_columns(facts, width),
+        "\n".join(wrap(f"{component.kind} {component.name}: {component.summary}", width, hang=2)),
+        two_columns(facts, width),
         f"options\n{_options(known, width)}" if known else "no options",
     ]
-    documentation = _without_arguments(docstring(component.target))
-    if documentation:
-        blocks.append(textwrap.indent(documentation, "  "))
+    for title, paragraphs in _documentation(component).items():
+        blocks += filter(None, [layout(title, paragraphs, width)])
     return "\n\n".join(blocks)
 
 
@@ -104,9 +119,9 @@ def plugins_text(registry: Registry, width: int = 80) -> str:
         origin = components[0].owner.path or _origin(components[0].target)
         rows = [("from", origin)] if origin else []
         rows += [(kind, ", ".join(names)) for kind, names in by_kind.items()]
-        blocks.append(f"{owner}\n{_two_columns(rows, width)}")
+        blocks.append(f"{owner}\n{two_columns(rows, width)}")
     blocks += [
-        f"{problem.owner}\n{_two_columns([('NOT LOADED', problem.message)], width)}"
+        f"{problem.owner}\n{two_columns([('NOT LOADED', problem.message)], width)}"
         for problem in registry.problems
     ]
     return "\n\n".join(blocks)
@@ -138,11 +153,20 @@ def docstring(target: str) -> str:
     return ast.get_docstring(documented) or ""
 
 
-def _without_arguments(documentation: str) -> str:
-    """Leave out the section on arguments; the options have been listed with their ranges."""
-    return re.sub(
-        r"^(Args|Attributes):\n([ \t]+.*\n|\n)*", "", f"{documentation}\n", flags=re.MULTILINE
-    ).strip()
+def _documentation(component: Component) -> Sections:
+    """Sections from the docstrings of a component and of what the trainer adds to it."""
+    found = sections(docstring(component.target))
+    if kl.host_options(component):
+        for title, text in (
+            ("place and estimator", kl.PLACES),
+            ("estimates", docstring(kl.EXPLAINED)),
+        ):
+            added = sections(text)
+            found[title] = added.pop(DESCRIPTION, [])
+            for shared in ("see", "differs", "metrics"):
+                found.setdefault(shared, []).extend(added.get(shared, []))
+    order = [title for title in ORDER if title in found]
+    return {title: found[title] for title in dict.fromkeys([*order, *found])}
 
 
 def _source(module: str) -> Path | None:
@@ -170,26 +194,4 @@ def _options(known: Iterable[Option], width: int) -> str:
         (f"{option.name}={option.spell(option.default)}", f"{option.allowed}\n{option.doc}")
         for option in known
     ]
-    return _two_columns(rows, width)
-
-
-def _two_columns(rows: Sequence[tuple[str, str]], width: int) -> str:
-    """Lay out names and texts; a long name gets a line of its own."""
-    if not rows:
-        return ""
-    left = min(max(len(name) for name, _ in rows), 28)
-    lines = []
-    for name, text in rows:
-        wrapped = [
-            line
-            for part in text.splitlines()
-            for line in textwrap.wrap(
-                part, max(width - left - 4, 20), break_long_words=False, break_on_hyphens=False
-            )
-        ] or [""]
-        if len(name) > left:
-            lines.append(f"  {name}")
-            name = ""  # noqa: PLW2901 - it has its own line already
-        lines.append(f"  {name:<{left}}  {wrapped[0]}".rstrip())
-        lines += [f"  {'':<{left}}  {line}" for line in wrapped[1:]]
-    return "\n".join(lines)
+    return two_columns(rows, width)

@@ -86,7 +86,42 @@ def test_a_component_shows_options_needs_and_documentation(plugin: Path) -> None
 
 def test_every_builtin_can_be_shown() -> None:
     for component in load().components():
-        assert component.summary in component_text(component)
+        assert component.summary in " ".join(component_text(component).split())
+
+
+def test_every_component_that_trains_shows_formula_source_and_variants() -> None:
+    for component in load().components("kl"):
+        text = component_text(component)
+        if component.name != "none":
+            assert "\nsee\n" in text
+        assert "\ndiffers\n" in text
+        assert "\nmetrics\n  coef" in text or "\nmetrics\n  kl_old" in text
+        assert "coef" in text.partition("\ndescription\n")[2] or "stop" in component.name
+
+
+def test_the_trainers_own_options_are_explained_once() -> None:
+    registry = load()
+    text = component_text(registry.find("kl", "fixed"))
+    for title in ("place and estimator", "estimates", "see", "differs", "metrics", "raises"):
+        assert text.count(f"\n{title}\n") == 1
+    for said in (
+        "k3_ratio              r (exp(-d) - 1 + d)",
+        "low_var_kl",
+        "are refused",
+        "`full`",
+    ):
+        assert said in text
+    assert text.index("  coef    As given") < text.index("  kl_...  The KL by")
+    assert "estimates" not in component_text(registry.find("kl", "none"))
+    assert "place and estimator" not in component_text(registry.find("kl", "target_stop"))
+
+
+def test_components_fit_into_80_columns() -> None:
+    for component in load().components("kl"):
+        assert max(map(len, component_text(component).splitlines())) <= 80
+    narrow = component_text(load().find("kl", "pid"), 60).splitlines()
+    table = [line for line in narrow if line.startswith(("  ===", "  k", "  estimate", "  abs"))]
+    assert max(len(line) for line in narrow if line not in table and "http" not in line) <= 60
 
 
 def test_settings_are_listed_with_ranges() -> None:

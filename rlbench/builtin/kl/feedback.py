@@ -78,7 +78,7 @@ class Proportional:
     See: Ziegler et al., "Fine-Tuning Language Models from Human Preferences", section 2.2
     (https://arxiv.org/abs/1909.08593).
 
-    Differs: the original measures the KL of a sequence; verl, ROLL and SkyRL feed the mean over
+    Differs: The original measures the KL of a sequence; verl, ROLL and SkyRL feed the mean over
     tokens with a target of 0.1, which is ``statistic=token`` here. None of them bounds the
     coefficient, and many samples (``samples * clip > horizon``) make theirs negative.
 
@@ -157,7 +157,7 @@ class PID:
     Methods", algorithm 2 (https://arxiv.org/abs/2007.03964), where the KL is a cost and the
     coefficient a Lagrange multiplier.
 
-    Differs: the paper's algorithm has no averages and ``delay=1``; its code and OmniSafe's
+    Differs: The paper's algorithm has no averages and ``delay=1``; its code and OmniSafe's
     ``PIDLagrangian`` have ema 0.95 and a delay of 10 with gains 0.1, 0.01, 0.01. As in both, the
     first D' is 0, so the first KL counts as a rise. Neither bounds the integral from above: after
     a long excess theirs needs as long to come down again.

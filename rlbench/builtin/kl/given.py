@@ -13,7 +13,7 @@ class NoPenalty:
 
     ``coef = 0``
 
-    Differs: this is the default here, as ``beta=0`` is in TRL's GRPO and ``use_kl_loss=False`` in
+    Differs: This is the default here, as ``beta=0`` is in TRL's GRPO and ``use_kl_loss=False`` in
     verl. OpenRLHF has 0.01, TRL's PPO and RLOO have 0.05.
 
     Metrics:
@@ -36,14 +36,14 @@ class Fixed:
     et al., "Training language models to follow instructions with human feedback", eq. 2 for the
     reward (https://arxiv.org/abs/2203.02155).
 
-    Differs: libraries disagree on the size: 0.001 in verl, 0.01 in OpenRLHF and NeMo RL, 0.04 for
+    Differs: Libraries disagree on the size: 0.001 in verl, 0.01 in OpenRLHF and NeMo RL, 0.04 for
     GRPO as published, 0.05 in TRL's RLOO and PPO, 0.2 in ROLL.
 
     Args:
         coef: Cost of one nat, usually 0.001 to 0.2; 0 measures the KL and penalises nothing.
 
     Metrics:
-        coef: As given.
+        coef: As given, in every update.
 
     Raises:
         UsageError: A negative coefficient, which would reward distance.
@@ -74,7 +74,7 @@ class Schedule:
     See: Loshchilov & Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, for the
     cosine, there of the learning rate and with restarts (https://arxiv.org/abs/1608.03983).
 
-    Differs: few libraries have one. Trinity-RFT and custom trainers count optimiser steps; here
+    Differs: Few libraries have one. Trinity-RFT and custom trainers count optimiser steps; here
     one step of the schedule is a rollout with all its optimiser steps.
 
     Args:

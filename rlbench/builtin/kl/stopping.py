@@ -35,7 +35,7 @@ class TargetStop:
             completion and averaged over completions ("sequence").
 
     Metrics:
-        kl_old: The estimate, averaged over the tokens of all steps that were looked at.
+        kl_old: The estimate, averaged over the tokens of the steps that were taken.
         stopped: Share of the update's optimiser steps that were left out.
 
     Raises:
