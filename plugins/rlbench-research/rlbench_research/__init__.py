@@ -35,3 +35,30 @@ def rlbench_register_losses(register: Register) -> None:
         f"{__name__}.losses:simple_po",
         summary="A quadratic pull to the edge of the trust region: SPO (Xie et al. 2024).",
     )
+    register(
+        "dppo_tv",
+        f"{__name__}.losses:dppo_tv",
+        summary="Drops tokens that moved too far in total variation: DPPO (2026).",
+    )
+    register(
+        "dppo_kl",
+        f"{__name__}.losses:dppo_kl",
+        summary="Drops tokens that moved too far in KL: DPPO (2026).",
+    )
+    register(
+        "topr",
+        f"{__name__}.off_policy:topr",
+        summary="Full weight on what went well, tapered on the rest: TOPR (Le Roux et al. 2025).",
+        exceptions={"value_gradient": "the ratio is a detached weight"},
+    )
+    register(
+        "dro",
+        f"{__name__}.off_policy:dro",
+        summary="Policy gradient with a quadratic pull to the old policy (Richemond et al. 2024).",
+    )
+    register(
+        "awr",
+        f"{__name__}.off_policy:awr",
+        summary="Imitation, weighted by exp(advantage): AWR (Peng et al. 2019).",
+        exceptions={"on_policy_gradient": "weights are exp(A / beta), never negative"},
+    )

@@ -3,6 +3,7 @@ import pytest
 from rlbench.testing import checks
 
 COMPONENTS = [("estimator", "gpg"), ("estimator", "max_rl"), ("loss", "simple_po")]
+COMPONENTS += [("loss", name) for name in ("dppo_tv", "dppo_kl", "topr", "dro", "awr")]
 
 
 @pytest.mark.parametrize(
