@@ -26,37 +26,35 @@ def cispo(
     ``-stop(clip(r, low, high)) A logp``. A token beyond a bound keeps a gradient, with the bound as
     its weight, where PPO's clipping drops it.
 
+    The same options mean different bounds elsewhere:
+
+    ==================== ======= ================== ========================
+    library              low     high               range as it comes
+    ==================== ======= ================== ========================
+    the paper            none    1 + eps_high       tuned
+    rlbench, SkyRL       none    1 + eps_high       0 to 5
+    open-instruct        none    1 + eps_high       0 to 1.272
+    verl, NeMo-RL        1 - eps 1 + eps_high       0.8 to 1.2
+    ROLL                 1 - eps 1 + eps_high       0.9 to 1.1
+    slime                1 - eps 1 + eps_high       eps of 1 or more advised
+    TRL, Liger, ms-swift none    eps_high, absolute 0 to 0.2, 5 advised
+    ==================== ======= ================== ========================
+
     See: MiniMax, "MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention",
     eq. 4 and 5 (https://arxiv.org/abs/2506.13585); Khatri et al., "The Art of Scaling Reinforcement
     Learning Compute for LLMs" (https://arxiv.org/abs/2510.13786).
 
-    Differs: libraries read the same options differently.
-
-    ============================ ============= =================== ======================
-    library                      low           high                range of the weight
-    ============================ ============= =================== ======================
-    the paper                    in effect 0   1 + eps_high, tuned
-    here                         0             1 + eps_high        0 to 5
-    SkyRL                        0             1 + eps_high        0 to 5
-    tinker                       0             4                   0 to 4
-    verl, NeMo-RL                1 - eps       1 + eps_high        0.8 to 1.2
-    slime                        1 - eps       1 + eps_high        as set
-    ROLL                         1 - eps       1 + eps_high        0.9 to 1.1
-    open-instruct                0             1 + eps_high        0 to 1.272
-    TRL, Liger, ms-swift         0             eps_high, absolute  0 to 0.2, 5 is advised
-    ============================ ============= =================== ======================
-
-    For TRL's reading give ``bound=absolute``. A bound below 1, such as TRL's untouched 0.2, scales
-    the gradient of every on-policy token. torchrl's ``CISPOLoss`` has no gradient at a clipped
-    ratio, so it is not this loss.
+    Differs: for TRL's reading give ``bound=absolute``; its untouched 0.2 scales the gradient of
+    every on-policy token down. For verl's give ``eps=0.2,eps_high=0.2``. torchrl's ``CISPOLoss``
+    has no gradient at a clipped ratio, so it is not this loss.
 
     Args:
         batch: Reads logp, old_logp, advantages and mask.
         eps: The weight is at least ``1 - eps``; none means no lower bound, as published.
         eps_high: Upper bound of the weight, read as ``bound`` says; usually 4 to 8 without a lower
             bound and about 0.2 with one.
-        bound: ``one_plus``: at most ``1 + eps_high``; ``absolute``: at most eps_high. The lower
-            bound must not be above the upper one: the upper one wins.
+        bound: ``one_plus``: at most ``1 + eps_high``; ``absolute``: at most eps_high, also where
+            that is below ``1 - eps``.
 
     Returns:
         Per-token loss (B, T). Its gradient, weight times A times that of logp, is what counts; its
