@@ -114,6 +114,12 @@ def rlbench_register_estimators(register: Register) -> None:
 def rlbench_register_losses(register: Register) -> None:
     """Register the built-in policy losses."""
     module = f"{__name__}.losses"
+    _losses_of_tokens(register, module)
+    _losses_of_sequences(register, module)
+    _losses_that_select(register, module)
+
+
+def _losses_of_tokens(register: Register, module: str) -> None:
     register(
         "pg", f"{module}.plain:pg", summary="Plain policy gradient: REINFORCE (Williams 1992)."
     )
@@ -151,6 +157,9 @@ def rlbench_register_losses(register: Register) -> None:
         f"{module}.weighting:sapo",
         summary="A gradient that fades as the ratio leaves 1: SAPO (Gao et al. 2025).",
     )
+
+
+def _losses_of_sequences(register: Register, module: str) -> None:
     register(
         "gspo",
         f"{module}.sequence:gspo",
@@ -168,6 +177,9 @@ def rlbench_register_losses(register: Register) -> None:
         summary="Geometric mean of clipped ratios: GMPO (Zhao et al. 2025).",
         aliases=("geo_mean",),
     )
+
+
+def _losses_that_select(register: Register, module: str) -> None:
     covariant = "tokens of high covariance give up a part of their loss, also on-policy"
     register(
         "clip_cov",
