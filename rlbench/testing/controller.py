@@ -35,6 +35,16 @@ def _coef(controller: Any) -> float:
     return float(coef)
 
 
+def _stops(stop: Any, kl: float) -> bool:
+    try:
+        answer = stop(kl)
+    except Exception as error:
+        raise Fault(f"stop({kl:g}) raised {type(error).__name__}: {error}") from error
+    if not isinstance(answer, bool):
+        raise Fault(f"stop({kl:g}) is {answer!r}, neither True nor False")
+    return answer
+
+
 def _check_range(coef: float, when: str) -> None:
     if not (math.isfinite(coef) and coef >= 0):
         raise Fault(f"coef is {coef} {when}")
@@ -106,10 +116,8 @@ def stopping(subject: Subject) -> None:
     stop = getattr(subject(), "stop", None)
     if stop is None:
         return
-    answers = [(kl, stop(kl)) for kl in (*LEVELS, math.inf)]
-    for kl, answer in [*answers, (math.nan, stop(math.nan))]:
-        if not isinstance(answer, bool):
-            raise Fault(f"stop({kl:g}) is {answer!r}, neither True nor False")
+    answers = [(kl, _stops(stop, kl)) for kl in (*LEVELS, math.inf)]
+    _stops(stop, math.nan)
     if answers[0][1]:
         raise Fault("it stops at a KL of 0, before any step")
     for (kl, lower), (_, higher) in pairwise(answers):

@@ -402,6 +402,11 @@ class StopsBackwards(SoundController):
         return 0.01 < kl_old < 1
 
 
+class StopsForTwo(SoundController):
+    def stop(self, kl_old, samples):
+        return False
+
+
 class StopsPerhaps(SoundController):
     def stop(self, kl_old):
         return True if kl_old > 1 else None
@@ -423,6 +428,7 @@ class StopsPerhaps(SoundController):
         (OverItsBound, "within_bounds", "coef is 1.0 .* bounds are 0.0 and 0.5"),
         (StopsAtOnce, "stopping", "stops at a KL of 0"),
         (StopsBackwards, "stopping", "and not at a larger one"),
+        (StopsForTwo, "stopping", "raised TypeError"),
         (StopsPerhaps, "stopping", "is None, neither True nor False"),
     ],
 )
