@@ -342,7 +342,8 @@ class JobEvent:
     job: str
     what: Literal["started", "progress", "returned", "lost"]
     value: Mapping[str, Any] = field(default_factory=dict)
-    # lost: {"status": "killed" | "timeout", "reason": "ended by signal 9 (SIGKILL)"}
+    # lost: {"status": "killed" | "timeout" | "failed", "reason": "ended by signal 9 (SIGKILL)"}
+    # failed means that the process did it itself: an exit, a crash
 
 
 class Engine(Protocol):

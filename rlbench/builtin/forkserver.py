@@ -251,7 +251,7 @@ class Server:
             elif child.end is None and message["what"] == "returned":
                 child.end = {**message, "job": child.job}
             elif child.end is None:
-                child.end = _lost(child.job, "killed", message["reason"])
+                child.end = _lost(child.job, "failed", message["reason"])
         return True
 
     def _kill_late(self) -> None:
@@ -284,7 +284,7 @@ class Server:
             if child.pipe in self._selector.get_map():
                 self._selector.unregister(child.pipe)
             os.close(child.pipe)
-            self._send(child.end or _lost(child.job, "killed", describe_exit(status)))
+            self._send(child.end or _lost(child.job, _blame(status), describe_exit(status)))
 
     def _end_all(self) -> None:
         """Kill every job with its group, and what left its group but not the server; reap them."""
@@ -306,6 +306,12 @@ class Server:
 
 def _lost(job: str, status: str, reason: str) -> dict[str, Any]:
     return {"what": "lost", "job": job, "value": {"status": status, "reason": reason}}
+
+
+def _blame(status: int) -> str:
+    """Whether a process that ended without a result was killed, or did it to itself."""
+    own = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+    return "killed" if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in own else "failed"
 
 
 def _own_children() -> list[int]:

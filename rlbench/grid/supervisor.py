@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 TARGET = "rlbench.grid.worker:execute"
 # The first optimiser of a process imports torch._dynamo: a second that no run should pay.
 PRELOAD = ("torch", "torch._dynamo", "rlbench.grid.worker")
+# A run whose sources changed since it was named: nothing of it is stored under the old name.
+RENAMED = {
+    "status": "killed",
+    "error": {
+        "type": "SourceChanged",
+        "message": "source files changed after this run was named; give the command again, and it "
+        "runs under its new name",
+        "where": None,
+    },
+}
 TICK_S = 0.25  # how long a signal can wait to be noticed
 POLL_S = 1.0  # how often a run of another process is looked at
 
@@ -139,9 +149,14 @@ def supervise(
         How it ended. Runs that failed are no exception.
     """
     unique = {run.run_id: run for run in runs}
-    statuses = {run_id: store.record(run_id).status for run_id in unique}
+    # The stamp comes first: what another process finishes from here on is not to be replaced.
+    seen = {run_id: store.stamp(run_id) for run_id in unique}
     settled = {"ok"} if retry else set(COMPLETE)
-    todo = [run for run_id, run in unique.items() if statuses[run_id] not in settled]
+    records = store.records(unique)  # one after the other: a large grid must not fill the memory
+    done = {r.run_id: r.status for r in records if r.complete and r.status in settled}
+    todo = [run for run_id, run in unique.items() if run_id not in done]
+    if todo:
+        store.check_writable()
     grid = _Grid(
         store=store,
         engine=engine,
@@ -149,9 +164,10 @@ def supervise(
         workers=workers,
         fail_fast=fail_fast,
         job=_job_maker(store, plugins, trackers, timeout_s),
+        seen=seen,
         queue=deque(todo),
     )
-    failed_before = sum(status in settled and status != "ok" for status in statuses.values())
+    failed_before = sum(status != "ok" for status in done.values())
     watcher.begin(todo, len(unique) - len(todo), failed_before)
     try:
         if todo:
@@ -170,21 +186,24 @@ def supervise(
 
 def _job_maker(
     store: Store, plugins: Sequence[str], trackers: Sequence[str], timeout_s: float | None
-) -> Callable[[Planned], Job]:
+) -> Callable[[Planned, int | None], Job | None]:
     given = provenance.checkouts(plugin for plugin in plugins if plugin.endswith(".py"))
 
-    def job(run: Planned) -> Job:
+    def job(run: Planned, seen: int | None = None) -> Job | None:
         files = identity.sources(run.spec)
+        description = identity.canonical(run.spec)
+        if description["run_id"] != run.run_id:
+            return None
         payload = {
             "run_id": run.run_id,
-            "root": str(store.root),
+            "root": str(store.root.absolute()),  # a component may change the working folder
             "spec": run.spec.to_payload(),
-            "description": identity.canonical(run.spec),
+            "description": description,
             "files": [str(file) for file in files],
             "digest": source.raw_digest(files),
             "plugins": list(plugins),
             "trackers": list(trackers),
-            "seen": store.stamp(run.run_id),
+            "seen": seen,
             "provenance": given,
         }
         return Job(id=run.run_id, target=TARGET, payload=payload, timeout_s=timeout_s)
@@ -225,7 +244,8 @@ class _Grid:
     watcher: Watcher
     workers: int
     fail_fast: bool
-    job: Callable[[Planned], Job]
+    job: Callable[[Planned, int | None], Job | None]
+    seen: dict[str, int | None]  # stamps of the results that were there when the grid was planned
     queue: deque[Planned]
     flight: dict[str, _Flight] = field(default_factory=dict)
     busy: dict[str, _Flight] = field(default_factory=dict)
@@ -248,17 +268,24 @@ class _Grid:
                     self._hear(event)
                 self._look_at_busy()
         finally:
-            self.interrupted = self.interrupted and bool(self.queue or self.flight or self.busy)
             self.engine.close()
             for flight in list(self.flight.values()):
-                self._end(flight.run, self._note(flight, "interrupted", "interrupted"))
+                result = self._note(flight, "interrupted", "interrupted")
+                if result["status"] != "interrupted":  # it had just written its last word
+                    del self.flight[flight.run.run_id]
+                self._end(flight.run, result)
+            self.interrupted = self.interrupted and bool(self.queue or self.flight or self.busy)
 
     def _fill(self) -> None:
         while self.queue and len(self.flight) < self.workers and not self.interrupted:
             run = self.queue[0]
-            flight = _Flight(run, self.store.stamp(run.run_id))
-            self.engine.submit(self.job(run))
-            self.flight[run.run_id] = flight
+            flight = _Flight(run, self.seen[run.run_id])
+            job = self.job(run, flight.seen)
+            if job is None:
+                self._end(run, RENAMED)
+            else:
+                self.engine.submit(job)
+                self.flight[run.run_id] = flight
             self.queue.popleft()
 
     def _hear(self, event: JobEvent) -> None:

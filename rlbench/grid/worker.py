@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import errno
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,11 +24,21 @@ from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, strict, write_
 from rlbench.plugin import source
 from rlbench.plugin.loading import load
 from rlbench.plugin.selection import parse
+from rlbench.training import border
+from rlbench.training.guarded import GuardedTask
 from rlbench.training.seeding import seed_everything
 from rlbench.training.spec import RunSpec
 from rlbench.training.trainer import train
 
 Report = Callable[[Mapping[str, Any]], None]
+MESSAGE_LENGTH = 2000  # of an error in a result; the log has all of it
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+class SourceChanged(RunError):  # noqa: N818 - what happened; the run itself did nothing wrong
+    """The code is no longer what the run is named after."""
+
+    status = "killed"  # not complete: it runs again
 
 
 def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -73,8 +86,9 @@ def _attempt(
     with _captured(log):
         try:
             numbers = {"status": "ok", "error": None, **run.train()}
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - code of strangers; nothing may get past
-            traceback.print_exc()
+        except BaseException as error:  # noqa: BLE001 - code of strangers; nothing may get past
+            with contextlib.suppress(OSError):  # a full disk must not cost the result
+                traceback.print_exc()
             numbers = _failure(error)
         finally:
             recorder.close()
@@ -111,11 +125,13 @@ class _Run:
         self.owners = {k: str(chosen.component.owner) for k, chosen in spec.selections.items()}
         self._check_sources()
         loaded = set(sys.modules)
-        self.floor = float(spec.selections["task"].create().floor)
+        self.floor = GuardedTask(spec.selections["task"]).floor
         self._report({"floor": self.floor})
         for text in self._payload["trackers"]:
-            tracker = parse(registry, "tracker", text).create()
-            tracker.start(description)
+            chosen = parse(registry, "tracker", text)
+            tracker = border.call(chosen, chosen.create)
+            start = partial(tracker.start, copy.deepcopy(description))
+            border.call(chosen, start)
             self._trackers.append((text, tracker))
         for chosen in spec.selections.values():
             chosen.component.load()  # now, because an import may seed the global generators
@@ -128,7 +144,7 @@ class _Run:
         """A result must not get the name of code that is there no more."""
         files = tuple(Path(file) for file in self._payload["files"])
         if source.raw_digest(files) != self._payload["digest"]:
-            raise RunError(
+            raise SourceChanged(
                 f"source files changed after this run was named {self._payload['run_id']}; "
                 "give the command again, and it runs under its new name"
             )
@@ -152,7 +168,7 @@ class _Run:
         """Show trackers the result, also of a run that failed."""
         for text, tracker in self._trackers:
             try:
-                tracker.finish(result)
+                tracker.finish(copy.deepcopy(dict(result)))
             except Exception as error:  # noqa: BLE001 - a tracker only watches
                 traceback.print_exc()
                 self._recorder.log(f"tracker {text} failed at the end: {error}")
@@ -177,6 +193,8 @@ def _store(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _failure(error: BaseException) -> dict[str, Any]:
     status = error.status if isinstance(error, RunError) else "failed"
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        status = "killed"  # the disk's doing, not the algorithm's: it runs again
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
     where = None
@@ -186,7 +204,11 @@ def _failure(error: BaseException) -> dict[str, Any]:
         where = f"{place}:{own[-1].lineno} in {own[-1].name}"
     return {
         "status": status,
-        "error": {"type": type(error).__name__, "message": str(error), "where": where},
+        "error": {
+            "type": type(error).__name__,
+            "message": str(error)[:MESSAGE_LENGTH],
+            "where": where,
+        },
     }
 
 

@@ -168,7 +168,7 @@ def test_a_job_that_exits_loses_itself_only(engine):
         "j5",
     ]
     status, reason = lost(ends["j2"])
-    assert status == "killed"
+    assert status == "failed"  # nobody killed it
     assert "exited with code 9" in reason
 
 
@@ -191,7 +191,7 @@ def test_a_job_that_is_killed_is_lost_with_the_signal(engine):
 )
 def test_an_error_that_leaves_a_target_is_a_loss_that_names_it(engine, target, payload, reason):
     status, text = lost(run(engine, [job("a", target, **payload)])["a"])
-    assert status == "killed"
+    assert status == "failed"
     assert reason in text
 
 
@@ -204,7 +204,7 @@ def test_a_module_that_can_not_be_preloaded_fails_its_own_jobs_only(module):
     ends = run(engine, [job("a", "echo"), wrong])
     engine.close()
     assert ends["a"].what == "returned"
-    assert lost(ends["b"]) == ("killed", "SystemExit: broken on purpose")
+    assert lost(ends["b"]) == ("failed", "SystemExit: broken on purpose")
 
 
 def test_a_job_over_its_time_is_killed_with_its_children(engine, still_alive):

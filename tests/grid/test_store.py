@@ -24,11 +24,13 @@ def write(store: Store, run_id: str = NAME, **files: object) -> None:
 
 
 def spec(run_id: str = NAME, **more: object) -> dict[str, object]:
-    return {"schema": 1, "run_id": run_id, "seed": 0} | more
+    content = {"schema": 1, "run_id": run_id, "seed": 0, "components": {}, "settings": {}}
+    return content | more
 
 
 def result(status: str = "ok", **more: object) -> dict[str, object]:
-    return {"schema": 1, "run_id": NAME, "status": status, "error": None} | more
+    numbers = {"score": 0.25} if status == "ok" else {}
+    return {"schema": 1, "run_id": NAME, "status": status, "error": None} | numbers | more
 
 
 def test_nothing_is_there_before_something_is_written(tmp_path):

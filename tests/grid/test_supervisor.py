@@ -201,20 +201,23 @@ def test_failed_runs_are_complete_until_a_retry(grid):
     assert grid.ran == Counter("0112")
 
 
-def test_a_worker_that_exits_loses_its_run_only_and_it_runs_again_by_itself(grid):
+def test_a_worker_that_exits_fails_its_run_only_and_counts_as_tried(grid):
+    """H12, T05: it must not vanish from the mean, nor run again with every command."""
     grid.acts(s2="exit")
     watcher = Watching()
     outcome = grid.run("0-5", watcher)
     assert (outcome.ok, outcome.failed, outcome.exit_code) == (5, 1, 1)
     lost = watcher.results[2]
-    assert lost["status"] == "killed"
+    assert lost["status"] == "failed"
     assert "exited with code 9" in lost["error"]["message"]
     record = grid.store.record(make_plan("2")[0].run_id)
     assert record.result == lost
     assert record.spec["seed"] == 2  # although the worker had no time to write it
     assert record.result["floor"] == 0.25
     grid.acts()
-    assert grid.run("0-5") == Outcome(ok=1, failed=0, skipped=5, interrupted=False, exit_code=0)
+    assert grid.run("0-5").exit_code == 1
+    assert grid.ran == Counter("012345")
+    assert grid.run("0-5", retry=True).ok == 1
     assert grid.ran == Counter("0122345")
 
 
@@ -303,11 +306,66 @@ def test_a_run_of_another_process_is_waited_for_and_taken_over(grid, monkeypatch
         thread = threading.Thread(target=lambda: outcomes.append(grid.run("0,1", watcher, engine)))
         thread.start()
         assert heard.wait(30)
+        write_json(folder / "spec.json", supervisor.identity.canonical(run.spec))
         write_json(folder / "result.json", {"schema": 1, "run_id": run.run_id, "status": "ok"})
     thread.join()
     assert outcomes == [Outcome(ok=2, failed=0, skipped=0, interrupted=False, exit_code=0)]
     assert engine.submitted == ["0", "1"]
     assert watcher.results[0]["status"] == "ok"
+
+
+def test_what_another_command_finished_meanwhile_is_taken_over_not_done_again(grid):
+    """H11: its result came after the plan was made, before the run was started here."""
+    run = make_plan("1")[0]
+
+    class Late(Scripted):
+        def submit(self, job):
+            if not self.submitted:
+                folder = grid.store.run_folder(run.run_id)
+                folder.mkdir(parents=True)
+                write_json(folder / "spec.json", supervisor.identity.canonical(run.spec))
+                write_json(
+                    folder / "result.json", {"schema": 1, "run_id": run.run_id, "status": "ok"}
+                )
+            self.seen = job.payload["seen"]
+            super().submit(job)
+
+    engine = Late({})
+    grid.run("0,1", Watching(), engine, workers=1)
+    # the worker compares this stamp with the result it finds, and hands that one back
+    assert engine.submitted == ["0", "1"]
+    assert engine.seen is None
+    assert grid.store.stamp(run.run_id) is not None
+
+
+def test_a_run_whose_sources_changed_is_not_started_under_its_old_name(grid, monkeypatch):
+    engine, watcher = Scripted({}), Watching()
+    real = supervisor.identity.canonical
+    renamed = make_plan("0")[0].run_id
+
+    def canonical(spec):
+        found = real(spec)
+        return found | {"run_id": "other"} if found["run_id"] == renamed else found
+
+    monkeypatch.setattr(supervisor.identity, "canonical", canonical)
+    outcome = grid.run("0,1", watcher, engine)
+    assert engine.submitted == ["1"]
+    assert (outcome.failed, outcome.exit_code) == (1, 1)
+    assert "give the command again" in watcher.results[0]["error"]["message"]
+    assert not grid.store.run_folder(renamed).exists()
+
+
+def test_a_result_without_a_readable_specification_is_done_again(grid):
+    grid.run("0,1")
+    folder = grid.store.run_folder(make_plan("0")[0].run_id)
+    (folder / "spec.json").write_text('{"torn')
+    assert grid.run("0,1") == Outcome(ok=1, failed=0, skipped=1, interrupted=False, exit_code=0)
+
+
+def test_a_folder_that_can_not_be_written_can_be_read(grid, monkeypatch):
+    grid.run("0")
+    monkeypatch.setattr(type(grid.store), "check_writable", lambda _: 1 / 0)
+    assert grid.run("0").skipped == 1
 
 
 def test_a_run_whose_other_owner_died_is_done_here(grid, monkeypatch):

@@ -118,7 +118,7 @@ def test_every_kind_of_failure_is_a_row_and_the_others_finish(tmp_path, plugin):
         "none": "ok",
         "raise": "failed",
         "nan": "diverged",
-        "exit": "killed",
+        "exit": "failed",
         "leave": "failed",
     }
     assert "no such loss, ≤ 0" in records["raise"].result["error"]["message"]

@@ -14,6 +14,7 @@ from rlbench.errors import ComponentError, Diverged
 from rlbench.grid import store as store_module
 from rlbench.grid import worker
 from rlbench.grid.store import Store
+from rlbench.grid.identity import run_id
 from rlbench.grid.supervisor import Planned, _job_maker
 
 from .conftest import make_plan, make_specs
@@ -22,7 +23,9 @@ NUMBERS = {"score": 0.75, "score_start": 0.5, "kl": 0.125, "phases": {"rollout":
 
 
 def make_payload(root, planned: Planned, plugins=(), trackers=(), **more):
-    payload = dict(_job_maker(Store(root), plugins, trackers, None)(planned).payload)
+    store = Store(root)
+    job = _job_maker(store, plugins, trackers, None)(planned, store.stamp(planned.run_id))
+    payload = dict(job.payload)
     payload = json.loads(json.dumps(payload))  # as it arrives in another process
     return payload | more
 
@@ -192,7 +195,7 @@ def test_a_plugin_that_reseeds_on_import_changes_nothing(tmp_path, trained, modu
     for name, line in (("calm", ""), ("rude", "import random; random.seed(1)")):
         path, _ = plugin(name, line)
         spec = make_specs(plugins=(path,), loss=name)[0]
-        planned = Planned(f"x-{len(drawn):010x}", spec)
+        planned = Planned(run_id(spec), spec)
         result, _ = execute(make_payload(tmp_path, planned, plugins=(path,)))
         assert result["status"] == "ok"
     assert drawn[0] == drawn[1]
@@ -233,10 +236,11 @@ def test_a_run_of_another_process_is_busy(tmp_path, trained, planned, monkeypatc
     assert execute(make_payload(tmp_path, planned))[0]["status"] == "ok"
 
 
-def test_sources_that_changed_since_fail_the_run(tmp_path, trained, planned):
+def test_sources_that_changed_since_stop_the_run_without_settling_it(tmp_path, trained, planned):
     payload = make_payload(tmp_path, planned, digest="0" * 16)
     result, _ = execute(payload)
-    assert result["status"] == "failed"
+    assert result["status"] == "killed"
+    assert not Store(tmp_path).record(planned.run_id).complete
     assert "source files changed" in result["error"]["message"]
 
 
@@ -253,7 +257,7 @@ def test_a_full_disk_fails_the_run_and_leaves_no_half_result(
 
     monkeypatch.setattr(worker, "write_json", full)
     result, _ = execute(payload)
-    assert (result["status"], result["stored"]) == ("failed", False)
+    assert (result["status"], result["stored"]) == ("killed", False)
     assert "No space left on device" in result["error"]["message"]
     assert not Store(tmp_path).record(planned.run_id).complete
 
@@ -267,8 +271,9 @@ def test_a_disk_that_fills_up_while_training_is_the_reason_of_the_failure(
     trained(train)
     result, _ = execute(make_payload(tmp_path, planned))
     assert Store(tmp_path).record(planned.run_id).result == result
-    assert (result["status"], result["error"]["type"]) == ("failed", "OSError")
+    assert (result["status"], result["error"]["type"]) == ("killed", "OSError")
     assert "No space left" in result["error"]["message"]
+    assert not Store(tmp_path).record(planned.run_id).complete  # it runs again
 
 
 def test_a_log_that_can_not_be_written_does_not_cost_the_result(
@@ -356,7 +361,7 @@ def test_a_module_outside_of_the_runs_name_is_warned_of(tmp_path, trained, modul
     )
     (package / "scale.py").write_text("SCALE = 1\n")
     spec = make_specs(plugins=("hidden_package",), loss="hidden")[0]
-    planned = Planned("hidden-0123456789", spec)
+    planned = Planned(run_id(spec), spec)
     result, _ = execute(make_payload(tmp_path, planned, plugins=("hidden_package",)))
     assert result["status"] == "ok", result
     log = on_disk(tmp_path, planned.run_id, "log.txt")
