@@ -178,3 +178,9 @@ def test_conforms_with_other_options_too(name, options):
     for check in checks("loss", name, options=options):
         if check.rule.name not in check.subject.exceptions:
             check()
+
+
+@pytest.mark.parametrize("loss", [clip, two_sided, gspo, gspo_token, gmpo, clip_cov])
+def test_a_token_without_an_advantage_is_never_counted_as_clipped(loss):
+    batch = with_ratios([0.1, 5, 0.1, 5], [0, 0, -1, 1])
+    assert loss(batch).metrics["clip_fraction"].flatten().tolist() == [0, 0, 1, 1]
