@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -36,11 +37,7 @@ def run_id(spec: RunSpec) -> str:
     Returns:
         For example ``group-clip-none-addition-s0-3f2a9c01d4``. The digits alone make it unique.
     """
-    content = json.dumps(_content(spec), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    digits = hashlib.sha256(content.encode()).hexdigest()[:10]
-    names = [spec.selections[kind].name for kind in STEM_KINDS if kind in spec.selections]
-    stem = re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(names))[:STEM_LENGTH]
-    return f"{stem}-s{spec.seed}-{digits}"
+    return Catalogue().run_id(spec)
 
 
 def canonical(spec: RunSpec) -> dict[str, Any]:
@@ -50,14 +47,7 @@ def canonical(spec: RunSpec) -> dict[str, Any]:
         Strict JSON: schema, run_id, seed, components by kind (name, label, options, needs, owner,
         source), settings, version of torch, hash of the training wing.
     """
-    content = _content(spec)
-    for kind, chosen in spec.selections.items():
-        content["components"][kind] |= {
-            "label": chosen.label,
-            "options": {name: _strict(value) for name, value in chosen.options.items()},
-        }
-    settings = {name: _strict(value) for name, value in spec.settings.values().items()}
-    return {"schema": SCHEMA, "run_id": run_id(spec), **content, "settings": settings}
+    return Catalogue().canonical(spec)
 
 
 def sources(spec: RunSpec) -> tuple[Path, ...]:
@@ -68,18 +58,82 @@ def sources(spec: RunSpec) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _content(spec: RunSpec) -> dict[str, Any]:
-    """Everything that is hashed."""
-    values = spec.settings.values()
-    return {
-        "seed": spec.seed,
-        "components": {kind: _component(chosen) for kind, chosen in spec.selections.items()},
-        "settings": {
+@dataclass(frozen=True)
+class _Cell:
+    """What all seeds of a cell have in common."""
+
+    spec: RunSpec  # of any seed; held, so that the ids of its parts are nobody else's
+    content: dict[str, Any]  # of spec.json, but for run_id and seed
+    stem: str
+    head: str  # of the text that is hashed, up to the seed
+    tail: str
+
+
+class Catalogue:
+    """Names and describes many runs; what they share is looked at once, at its first run.
+
+    For the moment: one that outlives a change of a source file gives names of what was there.
+    """
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[int, int], _Cell] = {}
+        self._components: dict[Selection, dict[str, Any]] = {}
+
+    def run_id(self, spec: RunSpec) -> str:
+        """Name a run; see the function of this name."""
+        cell = self._cell(spec)
+        content = f'{cell.head},"seed":{json.dumps(spec.seed)},{cell.tail}'
+        digits = hashlib.sha256(content.encode()).hexdigest()[:10]
+        return f"{cell.stem}-s{spec.seed}-{digits}"
+
+    def canonical(self, spec: RunSpec) -> dict[str, Any]:
+        """Describe a run in full; see the function of this name."""
+        name = self.run_id(spec)
+        return {"schema": SCHEMA, "run_id": name, "seed": spec.seed, **self._cell(spec).content}
+
+    def _cell(self, spec: RunSpec) -> _Cell:
+        key = (id(spec.selections), id(spec.settings))  # the runs of a grid share both
+        if key not in self._cells:
+            self._cells[key] = self._describe(spec)
+        return self._cells[key]
+
+    def _describe(self, spec: RunSpec) -> _Cell:
+        values = spec.settings.values()
+        components = {kind: self._component(chosen) for kind, chosen in spec.selections.items()}
+        spelled = {
             option.name: option.spell(values[option.name]) for option in spec.settings.options()
-        },
-        "torch": _version("torch"),
-        "training": source.digest(source.of_module(TRAINER)),
-    }
+        }
+        versions = {
+            "torch": _version("torch"),
+            "training": source.digest(source.of_module(TRAINER)),
+        }
+        names = [spec.selections[kind].name for kind in STEM_KINDS if kind in spec.selections]
+        described = {
+            kind: components[kind]
+            | {
+                "label": chosen.label,
+                "options": {name: _strict(value) for name, value in chosen.options.items()},
+            }
+            for kind, chosen in spec.selections.items()
+        }
+        settings = {name: _strict(value) for name, value in values.items()}
+        return _Cell(
+            spec=spec,
+            content={"components": described, "settings": settings, **versions},
+            stem=re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(names))[:STEM_LENGTH],
+            # together one object with sorted keys; "seed" is between these
+            head=_dump({"components": components}).removesuffix("}"),
+            tail=_dump({"settings": spelled, **versions}).removeprefix("{"),
+        )
+
+    def _component(self, chosen: Selection) -> dict[str, Any]:
+        if chosen not in self._components:
+            self._components[chosen] = _component(chosen)
+        return self._components[chosen]
+
+
+def _dump(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _component(chosen: Selection) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
 from rlbench.grid.experiment import build, spell_settings
-from rlbench.grid.identity import canonical, run_id
+from rlbench.grid.identity import Catalogue
 from rlbench.grid.store import Record, Store
 from rlbench.grid.supervisor import Outcome, Planned, Silent, supervise
 from rlbench.plugin.loading import load, plugin_arguments
@@ -34,7 +34,8 @@ def cores() -> int:
 
 def plan(specs: Sequence[RunSpec]) -> list[Planned]:
     """Name runs."""
-    return [Planned(run_id=run_id(spec), spec=spec) for spec in specs]
+    catalogue = Catalogue()
+    return [Planned(run_id=catalogue.run_id(spec), spec=spec) for spec in specs]
 
 
 def launch(
@@ -79,7 +80,6 @@ def launch(
     runner = parse(registry, "engine", engine).create()
     arguments = plugin_arguments(plugins)
     store = Store(out)
-    store.check_writable()
     outcome = supervise(
         planned,
         store,
@@ -92,7 +92,7 @@ def launch(
         fail_fast=fail_fast,
         trackers=list(trackers),
     )
-    return [_record(store, run) for run in planned], outcome
+    return _read_back(store, planned), outcome
 
 
 def run_grid(
@@ -110,6 +110,8 @@ def run_grid(
         UsageError: What was asked is not valid, or ``workers`` is not a positive number.
         KeyboardInterrupt: The grid was interrupted.
     """
+    if not str(out):
+        raise UsageError("out='': name a folder for the results")
     if workers is not None and workers < 1:
         raise UsageError(f"workers={workers}: at least one run at a time is needed")
     registry = load(plugins)
@@ -129,7 +131,11 @@ def run_grid(
     return records
 
 
-def _record(store: Store, run: Planned) -> Record:
-    """Read one run; what has not started yet has no specification on disk, but here."""
-    record = store.record(run.run_id)
-    return record if record.spec is not None else replace(record, spec=canonical(run.spec))
+def _read_back(store: Store, planned: Sequence[Planned]) -> list[Record]:
+    """Read runs; what has not started yet has no specification on disk, but here."""
+    catalogue = Catalogue()
+    records = store.records(run.run_id for run in planned)
+    return [
+        record if record.spec is not None else replace(record, spec=catalogue.canonical(run.spec))
+        for run, record in zip(planned, records, strict=True)
+    ]

@@ -10,7 +10,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,8 @@ ATTEMPT = (
     "log.txt",
     "result.json",
 )
+NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens", "wall_s", "floor")
+"""What in ``result.json`` is a number; it may be null, or not be there."""
 COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
 STATUSES = (*COMPLETE, "killed", "interrupted")
 OWNER_S = 5.0  # how long a restart waits for the lock of a process that is dying
@@ -69,7 +72,7 @@ class Record:
     @property
     def complete(self) -> bool:
         """Whether the run was tried to its end, good or bad, and is not to be run again."""
-        return self.status in COMPLETE
+        return self.status in COMPLETE and self.spec is not None
 
 
 class Store:
@@ -97,12 +100,35 @@ class Store:
         return self.runs_folder / run_id
 
     def read(self) -> list[Record]:
-        """Read every run, sorted by name. What is no run is a record that says so."""
+        """Read every run, sorted by name. What is no run is a record that says so.
+
+        Raises:
+            UsageError: It is a file, or can't be read.
+        """
+        return [self.record(name) for name in sorted(self._names()) if not name.startswith(".")]
+
+    def records(self, run_ids: Iterable[str]) -> Iterator[Record]:
+        """Read some runs, most of which may not be there, as in the plan of a large grid."""
+        there = self._names()
+        for run_id in run_ids:
+            if run_id in there:
+                yield self.record(run_id)
+            else:
+                yield Record(run_id, self.run_folder(run_id), None, None, None)
+
+    def _names(self) -> set[str]:
+        """Names of everything where run folders are."""
         try:
-            names = sorted(entry.name for entry in os.scandir(self.runs_folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return [self.record(name) for name in names if not name.startswith(".")]
+            with os.scandir(self.runs_folder) as entries:
+                return {entry.name for entry in entries}
+        except FileNotFoundError:
+            return set()
+        except NotADirectoryError:
+            place = self.root if self.root.exists() else self.root.parent
+            place = self.runs_folder if self.root.is_dir() else place
+            raise UsageError(f"no results in {self.root}: {place} is a file, no folder") from None
+        except OSError as error:
+            raise UsageError(f"no results in {self.root}: {error.strerror}") from error
 
     def record(self, run_id: str) -> Record:
         """Read one run; a record without spec and result if there is nothing yet."""
@@ -111,19 +137,25 @@ class Store:
             return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
         spec, spec_problem = _read(folder / SPEC)
         result, result_problem = _read(folder / RESULT)
-        problem = spec_problem or result_problem
+        problems = [spec_problem, result_problem]
         if spec is not None and spec.get("run_id") != run_id:
-            problem = f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"
+            problems = [f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"]
             spec = result = None
-        if result is not None and result.get("status") not in STATUSES:
-            problem = f"{folder / RESULT} has status {result.get('status')!r}"
-            result = None
         for name, content in ((SPEC, spec), (RESULT, result)):
             if content is not None and content.get("schema") != SCHEMA:
-                problem = problem or (
+                problems.append(
                     f"{folder / name} has schema {content.get('schema')!r}; "
                     f"this version of rlbench writes {SCHEMA}"
                 )
+        if spec is not None and (fault := _fault_of_spec(spec)):
+            problems.append(f"{folder / SPEC} {fault}")
+            spec = None
+        if result is not None and (fault := _fault_of_result(result)):
+            problems.append(f"{folder / RESULT} {fault}")
+            result = None
+        elif result is not None and result["status"] == "ok" and result.get("score") is None:
+            problems.append(f"{folder / RESULT} says ok without a score; it counts as failed")
+        problem = next(filter(None, problems), None)
         return Record(run_id, folder, spec, result, problem)
 
     def stamp(self, run_id: str) -> int | None:
@@ -233,7 +265,9 @@ def strict(value: Any, reasons: list[str], name: str = "") -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [strict(v, reasons, f"{name}[{i}]") for i, v in enumerate(value)]
-    if value is None or isinstance(value, (bool, str)):
+    if isinstance(value, str):  # half a surrogate pair, from a file name say, is no UTF-8
+        return value.encode("utf-8", "backslashreplace").decode()
+    if value is None or isinstance(value, bool):
         return value
     if hasattr(value, "item"):  # a scalar of numpy or torch
         value = value.item()
@@ -250,7 +284,8 @@ def strict(value: Any, reasons: list[str], name: str = "") -> Any:
 def _read(path: Path) -> tuple[dict[str, Any] | None, str | None]:
     """Read a JSON object; nothing and no problem if there is no file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except FileNotFoundError:
         return None, None
     except (OSError, ValueError, RecursionError) as error:
@@ -258,3 +293,52 @@ def _read(path: Path) -> tuple[dict[str, Any] | None, str | None]:
     if not isinstance(content, dict):
         return None, f"{path} holds {type(content).__name__}, expected an object"
     return content, None
+
+
+def _no_number(text: str) -> None:
+    """Refuse the words that Python's reader takes and strict JSON has not."""
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    """Read a number; 1e999 would be inf."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large for a number")
+    return number
+
+
+def describes_a_run(spec: object) -> bool:
+    """Whether a specification, of whatever version, says what a row of a table needs."""
+    return isinstance(spec, Mapping) and _fault_of_spec(spec) is None
+
+
+def _fault_of_spec(spec: Mapping[str, Any]) -> str | None:
+    """Say what makes a specification useless."""
+    seed = spec.get("seed")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        return f"has seed {seed!r}, expected a whole number"
+    components = spec.get("components")
+    if not isinstance(components, Mapping) or not all(
+        isinstance(component, Mapping) and "label" in component for component in components.values()
+    ):
+        return "does not say which components the run has"
+    if not isinstance(spec.get("settings"), Mapping):
+        return "does not say which settings the run has"
+    return None
+
+
+def _fault_of_result(result: Mapping[str, Any]) -> str | None:
+    """Say what makes a result useless."""
+    status = result.get("status")
+    if status not in STATUSES:
+        return f"has status {status!r}"
+    for name in NUMBERS:
+        value = result.get(name)
+        if value is None:
+            continue
+        # an integer can be too large for a float
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not abs(value) <= sys.float_info.max:
+            return f"has {name}={str(value)[:40]!r}, expected a finite number or null"
+    return None

@@ -128,13 +128,23 @@ def _entry_points_one_by_one() -> Iterator[tuple[metadata.Distribution, str, Cal
         try:
             points = list(distribution.entry_points.select(group=GROUP))
         except Exception as error:  # noqa: BLE001 - reported when the plugin's turn comes
-            text = distribution.read_text("entry_points.txt") or ""
-            if f"[{GROUP}]" in text:
+            if _names_the_group(distribution):
                 reason = f"its entry_points.txt can't be read: {describe(error)}"
                 yield distribution, "?", partial(_refuse, reason)
             continue
         for point in points:
             yield distribution, point.name, partial(_load, point)
+
+
+def _names_the_group(distribution: metadata.Distribution) -> bool:
+    """Whether a file of entry points that can't be read is for us; True if that can't be told."""
+    try:
+        text = distribution.read_text("entry_points.txt") or ""
+    except UnicodeDecodeError as error:
+        return f"[{GROUP}]".encode() in error.object
+    except Exception:  # noqa: BLE001 - whatever the metadata's reader raises
+        return True
+    return f"[{GROUP}]" in text
 
 
 def _refuse(reason: str) -> NoReturn:

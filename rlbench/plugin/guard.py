@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def guarded(doing: str = "") -> Iterator[None]:
     """Send prints to stderr and turn a failure into a PluginError.
 
-    SystemExit counts as a failure: a plugin must not end the command. KeyboardInterrupt passes,
-    because it is the user who speaks.
+    Whatever is raised counts as a failure, SystemExit and pytest's Skipped included: a plugin must
+    not end the command. Only KeyboardInterrupt passes, because it is the user who speaks.
 
     Args:
         doing: What is being run, to be put before the cause: ``"rlbench_register_losses"``.
@@ -28,9 +28,9 @@ def guarded(doing: str = "") -> Iterator[None]:
     try:
         with redirect_stdout(sys.stderr):
             yield
-    except PluginError:
+    except (PluginError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise PluginError(f"{doing}: {describe(error)}" if doing else describe(error)) from error
 
 

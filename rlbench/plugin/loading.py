@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlbench.errors import PluginError, UsageError
 from rlbench.plugin import discovery, staging
+from rlbench.plugin.option import FALSE
 from rlbench.plugin.registry import Component, Problem, Registry
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def load(plugins: Sequence[str | Path | ModuleType] = ()) -> Registry:
             the plugin, its distribution and version or its file, and the cause.
         UsageError: A given plugin is neither a file nor a module.
     """
-    strict = os.environ.get(STRICT, "") not in ("", "0")
+    strict = os.environ.get(STRICT, "").strip().lower() not in ("", *FALSE)
     asked = _asked(plugins)
     installed = discovery.installed()
     host = staging.manager()

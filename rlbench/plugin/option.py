@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 
 Value = int | float | str | bool | None
 
-_BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
+TRUE, FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_BOOLEANS = {**dict.fromkeys(TRUE, True), **dict.fromkeys(FALSE, False)}
 _LONGEST_INT = 18  # digits; "1e999999999" must not fill the memory
 
 
@@ -171,6 +169,8 @@ class Option:
 
 
 def _read_int(text: str) -> int:
+    if not text.isascii():  # Python reads the digits of all scripts
+        raise ValueError(text)
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -181,6 +181,8 @@ def _read_int(text: str) -> int:
 
 
 def _read_float(text: str) -> float:
+    if not text.isascii():
+        raise ValueError(text)
     number = float(text)
     if math.isnan(number):
         raise ValueError(text)

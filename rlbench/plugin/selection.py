@@ -70,7 +70,9 @@ class Selection:
             return target(**own)
         except (ValueError, UsageError) as error:
             raise UsageError(f"{component.title}: {error}") from error
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise PluginError(f"{component.title}: {describe(error)}") from error
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rlbench.training.settings import Settings
+from rlbench.grid.store import describes_a_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,11 +75,13 @@ class Cell:
     Attributes:
         columns: Everything that two cells may differ in, as text: the kinds (``"gae:lam=0.9"``),
             the settings in one spelling, versions and source hashes.
-        seeds: In the order of their numbers.
+        seeds: In the order of their numbers, each number once.
+        repeats: Runs of a seed that is among these already; they count nowhere.
     """
 
     columns: Mapping[str, str]
     seeds: tuple[Seed, ...]
+    repeats: tuple[Seed, ...] = ()
 
     @cached_property
     def tried(self) -> list[Seed]:
@@ -125,23 +129,31 @@ def cells(records: Iterable[Record]) -> list[Cell]:
     Returns:
         Cells in the order in which they first occur.
     """
-    readable = {record.run_id: record for record in records if _describes_a_run(record.spec)}
+    readable = {record.run_id: record for record in records if describes_a_run(record.spec)}
     floors = _floors(readable.values())
     groups: dict[str, list[Record]] = {}
     for record in readable.values():
         groups.setdefault(_key(record.spec or {}), []).append(record)
-    return [
-        Cell(
-            columns=_columns(group[0].spec or {}),
-            seeds=tuple(sorted((_seed(r, floors) for r in group), key=lambda seed: seed.number)),
-        )
-        for group in groups.values()
-    ]
+    made = []
+    for group in groups.values():
+        once, again = _once([_seed(record, floors) for record in group])
+        made.append(Cell(columns=_columns(group[0].spec or {}), seeds=once, repeats=again))
+    return made
 
 
 def unread(records: Iterable[Record]) -> list[Record]:
     """Records that can't be in any cell, because their specification can't be read."""
-    return [record for record in records if not _describes_a_run(record.spec)]
+    return [record for record in records if not describes_a_run(record.spec)]
+
+
+def _once(seeds: Iterable[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
+    """Keep one run of each seed, one that ended well if there is one; and give the rest."""
+    ordered = sorted(seeds, key=lambda seed: (seed.number, not seed.ok, seed.status == NOT_RUN))
+    once: list[Seed] = []
+    again: list[Seed] = []
+    for seed in ordered:
+        (again if once and once[-1].number == seed.number else once).append(seed)
+    return tuple(once), tuple(again)
 
 
 def differing(shown: Sequence[Cell]) -> list[str]:
@@ -178,17 +190,18 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
         ``error``, ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward``
         is the component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``,
         ``wall_s``, ``rlbench`` and ``torch`` (versions). A run that failed has no score here; that
-        it counts with the task's floor is up to the reader.
+        it counts with the task's floor is up to the reader. What is left out, because it can't be
+        read or is there twice, is warned of.
     """
     import pandas as pd
 
-    kept = [record for record in records if _describes_a_run(record.spec)]
+    kept = _kept(records)
     specs = [record.spec or {} for record in kept]
     settings = list(dict.fromkeys(name for spec in specs for name in spec.get("settings", {})))
     differ = [
         name
         for name in settings
-        if len({json.dumps(spec.get("settings", {}).get(name)) for spec in specs}) > 1
+        if len({spelled(spec.get("settings", {}).get(name)) for spec in specs}) > 1
     ]
     rows = []
     for record, spec in zip(kept, specs, strict=True):
@@ -224,22 +237,48 @@ def error_line(record: Record) -> str:
     return ": ".join(part for part in (kind, message) if part)
 
 
-def _describes_a_run(spec: object) -> bool:
-    """Whether a specification, of whatever version, says what a cell needs."""
-    if not isinstance(spec, Mapping) or not isinstance(spec.get("seed"), int):
-        return False
-    components, settings = spec.get("components"), spec.get("settings")
-    return (
-        isinstance(components, Mapping)
-        and isinstance(settings, Mapping)
-        and all(isinstance(c, Mapping) and "label" in c for c in components.values())
-    )
+def _kept(records: Iterable[Record]) -> list[Record]:
+    """Leave out what can't be a row, each with a warning: a frame has no room for notes."""
+    kept: dict[tuple[str, int], Record] = {}
+    for record in records:
+        if not describes_a_run(record.spec):
+            problem = record.problem or f"{record.folder} has no specification"
+            warnings.warn(f"left out: {problem}", stacklevel=3)
+            continue
+        spec = record.spec or {}
+        first = kept.setdefault((_key(spec), spec["seed"]), record)
+        if first is not record and first.run_id != record.run_id:
+            both = f"{first.folder} and {record.folder}"
+            warnings.warn(f"one run lies in {both}; only the first counts", stacklevel=3)
+    return list(kept.values())
 
 
 def _key(spec: Mapping[str, Any]) -> str:
     """Everything of a specification but the seed, in one spelling."""
     rest = {name: value for name, value in spec.items() if name not in ("run_id", "seed")}
+    return _respell(json.dumps(rest, sort_keys=True))
+
+
+@lru_cache(maxsize=1024)  # all seeds of a cell have the same text
+def _respell(text: str) -> str:
+    rest = json.loads(text)
+    for component in rest["components"].values():
+        component["options"] = spelled(component.get("options"))
+    rest["settings"] = spelled(rest["settings"])
     return json.dumps(rest, sort_keys=True)
+
+
+def spelled(value: Any) -> Any:
+    """Spell values of options and settings in one way: 4, 4.0 and ``"4"`` print alike."""
+    if isinstance(value, Mapping):
+        return {str(name): spelled(inner) for name, inner in value.items()}
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    text = str(value)
+    with suppress(ValueError, OverflowError):
+        number = float(text)
+        text = str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+    return str(value) if isinstance(value, int) else text
 
 
 def _label(spec: Mapping[str, Any], kind: str) -> str | None:
@@ -251,9 +290,8 @@ def _columns(spec: Mapping[str, Any]) -> dict[str, str]:
     """Flatten a specification into named texts; ``kind.version`` and ``kind.source`` come last."""
     components = spec.get("components", {})
     columns = {kind: str(components[kind]["label"]) for kind in KINDS if kind in components}
-    spelling = {option.name: option for option in Settings.options()}
     for name, value in spec.get("settings", {}).items():
-        columns[name] = spelling[name].spell(value) if name in spelling else str(value)
+        columns[name] = spelled(value)
     for kind in KINDS:
         component = components.get(kind, {})
         owner = component.get("owner") or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.report.cells import KINDS, Cell
+from rlbench.report.cells import KINDS, NOT_RUN, Cell
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
     return [
         *_failures(named),
         *_not_run(named),
+        *_repeated_seeds(named),
         *_unequal_seeds(named),
         *_identical_seeds(named),
         *_mixed(cells, labels),
@@ -128,12 +129,20 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
 def _not_run(named: Sequence[tuple[str, Cell]]) -> list[str]:
     lines = []
     for name, cell in named:
-        missing = [seed for seed in cell.seeds if seed not in cell.tried]
+        missing = [seed for seed in cell.seeds if seed.status == NOT_RUN]
         if missing:
             states = sorted({seed.record.status for seed in missing} - {"missing"})
             why = f" ({', '.join(states)})" if states else ""
             lines.append(f"Not run: {name}, seeds {spell_seeds(s.number for s in missing)}{why}.")
     return lines
+
+
+def _repeated_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
+    return [
+        f"{name}: seed {seed.number} is there more than once; {seed.record.folder} does not count."
+        for name, cell in named
+        for seed in cell.repeats
+    ]
 
 
 def _unequal_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:

@@ -274,16 +274,24 @@ def short_names(runs: Sequence[Planned]) -> dict[str, str]:
     Returns:
         Run id to name, such as ``gae clip lr=0.001 seed 3``.
     """
+    cells = {_parts(run): run.spec for run in runs}
     described = {
-        run.run_id: {kind: chosen.label for kind, chosen in run.spec.selections.items()}
-        | {name: f"{name}={value}" for name, value in run.spec.settings.values().items()}
-        for run in runs
+        parts: {kind: chosen.label for kind, chosen in spec.selections.items()}
+        | {name: f"{name}={value}" for name, value in spec.settings.values().items()}
+        for parts, spec in cells.items()
     }
     names = list(next(iter(described.values()), {}))
     differ = [name for name in names if len({d[name] for d in described.values()}) > 1]
     shown = differ or ["estimator", "loss"]
-    texts = {run_id: " ".join(d[name] for name in shown) for run_id, d in described.items()}
-    return {run.run_id: f"{texts[run.run_id][:_LONGEST_NAME]} seed {run.spec.seed}" for run in runs}
+    texts = {
+        parts: " ".join(d[name] for name in shown)[:_LONGEST_NAME] for parts, d in described.items()
+    }
+    return {run.run_id: f"{texts[_parts(run)]} seed {run.spec.seed}" for run in runs}
+
+
+def _parts(run: Planned) -> tuple[int, int]:
+    """Tell cells apart by what the runs of a grid share, without comparing it."""
+    return id(run.spec.selections), id(run.spec.settings)
 
 
 def typical_seconds(records: Iterable[Record]) -> float | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import NothingSelected, UsageError
+from rlbench.grid.store import describes_a_run
 from rlbench.plugin.selection import parse
+from rlbench.report.cells import spelled
 from rlbench.report.notes import spell_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from rlbench.grid.store import Record
     from rlbench.plugin.registry import Registry
@@ -23,6 +25,7 @@ def select(
     *,
     seeds: Sequence[int] | None = None,
     settings: Mapping[str, Sequence[Any]] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> list[Record]:
     """Keep the records that have one of the wanted components of each kind.
 
@@ -34,6 +37,7 @@ def select(
             narrow it to those that have these values.
         seeds: Only these; None means all.
         settings: For each name the values of which a record must have one.
+        note: Hears of what was wanted beside others and is not there.
 
     Returns:
         The records, in their order.
@@ -44,34 +48,48 @@ def select(
     records = list(records)
     if not wanted and seeds is None and not settings:
         return records
-    readable = [record for record in records if record.spec]
+    readable = [record for record in records if describes_a_run(record.spec)]
     kept = readable
     for kind, texts in wanted.items():
         matches = [_wish(registry, kind, text) for text in texts]
         fitting = [r for r in kept if any(_fits(r, kind, *match) for match in matches)]
-        if not fitting:
-            there = sorted({_component(record, kind).get("label", "?") for record in kept})
-            raise NothingSelected(
-                f"no result with {kind} {' or '.join(texts)}; there are: {', '.join(there)}"
-            )
+        absent = [
+            text
+            for text, match in zip(texts, matches, strict=True)
+            if not any(_fits(record, kind, *match) for record in fitting)
+        ]
+        there = {_component(record, kind).get("label", "?") for record in kept}
+        _tell_absent(f"{kind} {' or '.join(absent)}", absent, fitting, there, note)
         kept = fitting
     for name, values in (settings or {}).items():
-        found = [r for r in kept if (r.spec or {}).get("settings", {}).get(name) in values]
-        if not found:
-            there = sorted({str((r.spec or {}).get("settings", {}).get(name)) for r in kept})
-            raise NothingSelected(
-                f"no result with {name}={' or '.join(map(str, values))}; "
-                f"there are: {', '.join(there)}"
-            )
+        spellings = {spelled(value) for value in values}
+        found = [r for r in kept if spelled((r.spec or {})["settings"].get(name)) in spellings]
+        there = {spelled((r.spec or {})["settings"].get(name)) for r in kept}
+        absent = [text for text in map(spelled, values) if text not in there]
+        _tell_absent(f"{name}={' or '.join(absent)}", absent, found, there, note)
         kept = found
     if seeds is not None:
-        there_seeds = {record.spec["seed"] for record in kept if record.spec}
-        kept = [record for record in kept if record.spec and record.spec["seed"] in set(seeds)]
-        if not kept:
-            raise NothingSelected(
-                f"no result with these seeds; there are: {spell_seeds(there_seeds)}"
-            )
+        wanted_seeds, there_seeds = set(seeds), {r.spec["seed"] for r in kept if r.spec}
+        kept = [record for record in kept if record.spec and record.spec["seed"] in wanted_seeds]
+        missing = wanted_seeds - there_seeds
+        named = f"seed{'s' if len(missing) > 1 else ''} {spell_seeds(missing)}"
+        _tell_absent(named, missing, kept, [spell_seeds(there_seeds)], note)
     return kept
+
+
+def _tell_absent(
+    named: str,
+    absent: Collection[object],
+    found: Sequence[Record],
+    there: Collection[str],
+    note: Callable[[str], None] | None,
+) -> None:
+    """Say what of a wish is not there, or raise if nothing of it is."""
+    message = f"no result with {named}; there are: {', '.join(sorted(there))}"
+    if not found:
+        raise NothingSelected(message)
+    if absent and note:
+        note(message)
 
 
 def _component(record: Record, kind: str) -> dict[str, Any]:
@@ -98,6 +116,6 @@ def _fits(record: Record, kind: str, name: str, pairs: Mapping[str, Any]) -> boo
     component = _component(record, kind)
     values = component.get("options", {})
     return component.get("name") == name and all(
-        option in values and (values[option] == value or str(values[option]) == str(value))
+        option in values and spelled(values[option]) == spelled(value)
         for option, value in pairs.items()
     )

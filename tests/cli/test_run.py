@@ -172,7 +172,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
         registry: object, planned: list[Any], **options: Any
     ) -> tuple[list[Record], Outcome]:
         heard.update(options, planned=planned)
-        records = [launching._record(launching.Store(options["out"]), run) for run in planned]
+        records = launching._read_back(launching.Store(options["out"]), planned)
         return records, heard.get("outcome") or Outcome(0, 0, 0, interrupted=True, exit_code=130)
 
     monkeypatch.setattr(launching, "launch", launch)
