@@ -57,9 +57,8 @@ def clip_cov(
 
     Differs: the paper, verl and SkyRL draw the k tokens at random. Here each token of the band
     gives up the share min(k, M) / M of its loss: the mean over all draws, without their noise, and
-    independent of the order of rows. verl and SkyRL select within a micro-batch, so that what is
-    selected depends on the split; here it is the whole step. Defaults are those of the paper and
-    verl.
+    independent of the order of rows. verl selects within a micro-batch, so that what is selected
+    depends on the split; here it is the whole step. Defaults are those of verl and SkyRL.
 
     Args:
         batch: Reads logp, old_logp, advantages and mask.
@@ -107,7 +106,7 @@ def kl_cov(
 
     Differs: the fraction is 2e-3 in the paper for 7B models and 2e-4 for 32B; verl has 2e-4, and
     beta 0.1 in its configuration and 1 in its code; SkyRL has 0.2, which is a hundred times the
-    paper's. Both select within a micro-batch; here it is the whole step. Where tokens are tied for
+    paper's. verl selects within a micro-batch; here it is the whole step. Where tokens are tied for
     the last places, these are shared between them: topk would decide by position.
 
     Args:
