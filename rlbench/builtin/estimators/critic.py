@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import torch
+from torch import Tensor
 
 from rlbench import masked
 from rlbench.builtin.estimators import discount, outcome
@@ -12,9 +13,9 @@ from rlbench.errors import UsageError
 from rlbench.types import Advantage
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from rlbench.types import Rollout
+
+IN_CACHE = 2**18  # cells of a block of rows that is worked on at once
 
 
 def gae(
@@ -61,8 +62,8 @@ def gae(
         UsageError: The rollout lacks what the options need.
     """
     states = _States(rollout, gamma=gamma, truncation=truncation, gaps=gaps)
-    returns = states.returns(lam)
-    return _answer(states, returns, returns, whiten=whiten, ddof=ddof, eps=eps)
+    advantages, returns = states.estimate(lam)
+    return _answer(states, advantages, returns, whiten=whiten, ddof=ddof, eps=eps)
 
 
 def mc_returns(
@@ -100,8 +101,8 @@ def mc_returns(
         UsageError: The rollout lacks what the options need.
     """
     states = _States(rollout, gamma=gamma, truncation=truncation)
-    returns = states.returns(1.0)
-    return _answer(states, returns, returns, whiten=whiten, ddof=ddof, eps=eps)
+    advantages, returns = states.estimate(1.0)
+    return _answer(states, advantages, returns, whiten=whiten, ddof=ddof, eps=eps)
 
 
 def decoupled_gae(
@@ -144,8 +145,9 @@ def decoupled_gae(
         UsageError: The rollout lacks what the options need.
     """
     states = _States(rollout, gamma=gamma, truncation=truncation)
-    policy, critic = states.returns(lam_policy), states.returns(lam_critic)
-    return _answer(states, policy, critic, whiten=whiten, ddof=ddof, eps=eps)
+    advantages, _ = states.estimate(lam_policy)
+    _, returns = states.estimate(lam_critic)
+    return _answer(states, advantages, returns, whiten=whiten, ddof=ddof, eps=eps)
 
 
 def length_adaptive_gae(
@@ -190,8 +192,9 @@ def length_adaptive_gae(
     states = _States(rollout, gamma=gamma, truncation=truncation)
     reach = (alpha * states.live.sum(1).double()).clamp(min=1)
     lam = (1 - 1 / reach).to(states.values.dtype)  # (B,)
-    policy, critic = states.returns(lam), states.returns(lam_critic)
-    return _answer(states, policy, critic, whiten=whiten, ddof=ddof, eps=eps)
+    advantages, _ = states.estimate(lam)
+    _, returns = states.estimate(lam_critic)
+    return _answer(states, advantages, returns, whiten=whiten, ddof=ddof, eps=eps)
 
 
 def group_gae(
@@ -231,15 +234,15 @@ def group_gae(
     """
     # Step by step: completions that are alike must have advantages that are, to the last bit.
     states = _States(rollout, gamma=gamma, truncation=truncation, by_steps=True)
-    returns = states.returns(lam)
-    wide, live, ids = (returns - states.values).double(), states.live, rollout.group
+    advantages, returns = states.estimate(lam)
+    wide, live, ids = advantages.double(), states.live, rollout.group
     deviation = masked.group_standard_deviation(wide, live, ids, ddof=ddof)
     centred = outcome.centred(wide, live, ids)
     return Advantage(outcome.divide(centred, deviation + eps).to(returns.dtype), returns)
 
 
 class _States:
-    """Rewards and values of a rollout's trained tokens, 0 elsewhere, and where each row ends."""
+    """Rewards and values of a rollout's trained tokens, and where each row ends."""
 
     def __init__(
         self,
@@ -252,17 +255,18 @@ class _States:
     ) -> None:
         if rollout.values is None:
             raise UsageError("the rollout has no values; register with needs=('values',)")
+        # Detached once: targets carry no gradient.
+        self.reward, self.values = rollout.token_reward.detach(), rollout.values.detach()
         self.live = rollout.trained
         self.gamma = gamma
         self.by_steps = by_steps
+        self.end: Tensor | None = None
         self.steps = self.live
-        self.inside = discount.selector(self.live, rollout.values.dtype)
-        # Detached once: targets carry no gradient.
-        self.reward = discount.keep(rollout.token_reward.detach(), self.inside)
-        self.values = discount.keep(rollout.values.detach(), self.inside)
-        self.end = self.values.new_zeros(len(self.values))
         if gaps == "zero":
             self.steps = self.live.flip(1).cumsum(1).flip(1) > 0  # up to the last trained token
+        # On short rows gaps cost nothing, and with or without them the bits are the same.
+        long = self.live.shape[1] > discount.CHUNK and not by_steps
+        self.unbroken = long and discount.unbroken(self.steps)
         if truncation == "bootstrap":
             if rollout.last_value is None:
                 raise UsageError(
@@ -272,28 +276,65 @@ class _States:
             cut = rollout.truncated & self.live.any(1)
             self.end = masked.select(rollout.last_value.detach(), cut)
 
-    def returns(self, lam: float | Tensor) -> Tensor:
-        """Lambda-returns ``R_t = A_t + V_t`` (B, T), 0 outside the trained tokens.
-
-        With ``Y_t = (1 - lam) V_t + lam R_t``, what a step looks forward to,
-        ``R_t = r_t + gamma Y_{t+1}``: one recursion without the next token's value.
+    def estimate(self, lam: float | Tensor) -> tuple[Tensor, Tensor]:
+        """Advantages and lambda-returns (B, T), 0 outside the trained tokens.
 
         Args:
             lam: One for all, or (B,).
         """
-        weight = lam[:, None] if isinstance(lam, torch.Tensor) else lam
-        own = torch.lerp(self.values, self.reward, weight)
-        ratio = self.gamma * lam
-        ahead = discount.to_go(own, self.steps, ratio, self.end, by_steps=self.by_steps)
-        found = torch.add(self.reward, ahead[:, 1:], alpha=self.gamma)
-        return discount.keep(found, self.inside)
+        rows, width = self.live.shape
+        block = max(1, IN_CACHE // max(1, width))
+        if rows <= block:
+            found, values = self._estimate(slice(0, rows), lam)
+            return found, found + values
+        advantages, returns = torch.empty_like(self.values), torch.empty_like(self.values)
+        for start in range(0, rows, block):
+            part = slice(start, start + block)
+            found, values = self._estimate(part, lam[part] if isinstance(lam, Tensor) else lam)
+            advantages[part] = found
+            torch.add(found, values, out=returns[part])
+        return advantages, returns
+
+    def _estimate(self, part: slice, lam: float | Tensor) -> tuple[Tensor, Tensor]:
+        """Advantages and values of some rows, 0 outside the trained tokens."""
+        inside = discount.selector(self.live[part], self.values.dtype)
+        reward = discount.keep(self.reward[part], inside)
+        values = discount.keep(self.values[part], inside)
+        if not self.unbroken:
+            return discount.keep(self._over_gaps(reward, values, part, lam), inside), values
+        found = self._next_to_next(reward, values, part, lam)
+        return (found if self.steps is self.live else discount.keep(found, inside)), values
+
+    def _next_to_next(
+        self, reward: Tensor, values: Tensor, part: slice, lam: float | Tensor
+    ) -> Tensor:
+        """Sum the surprises, as the recursion is written down."""
+        surprise = reward - values
+        surprise[:, :-1].add_(values[:, 1:], alpha=self.gamma)
+        if self.end is not None:
+            last = (self.steps[part].sum(1) - 1).clamp(min=0)  # the end of an empty row is 0
+            surprise.scatter_add_(1, last[:, None], self.gamma * self.end[part, None])
+        return discount.to_go_unbroken(surprise, self.gamma * lam)
+
+    def _over_gaps(
+        self, reward: Tensor, values: Tensor, part: slice, lam: float | Tensor
+    ) -> Tensor:
+        """Get by without the value of the next token, which may be any number of cells away.
+
+        The lambda-return is ``R_t = r_t + gamma Y_{t+1}``, where ``Y_t = (1 - lam) V_t + lam R_t``
+        is what the step before looks forward to, a recursion of its own, carried over gaps.
+        """
+        own = torch.lerp(values, reward, lam[:, None] if isinstance(lam, Tensor) else lam)
+        end = None if self.end is None else self.end[part]
+        ratio, steps = self.gamma * lam, self.steps[part]
+        ahead = discount.to_go(own, steps, ratio, end, by_steps=self.by_steps)
+        return torch.add(reward - values, ahead[:, 1:], alpha=self.gamma)
 
 
 def _answer(
-    states: _States, policy: Tensor, critic: Tensor, *, whiten: bool, ddof: int, eps: float
+    states: _States, advantages: Tensor, returns: Tensor, *, whiten: bool, ddof: int, eps: float
 ) -> Advantage:
-    """Turn lambda-returns into advantages, whitened if asked for, and the critic's targets."""
-    advantages = policy - states.values
+    """Whiten the advantages if asked for."""
     if whiten:
         advantages = masked.whiten(advantages, states.live, ddof=ddof, eps=eps)
-    return Advantage(advantages, critic)
+    return Advantage(advantages, returns)

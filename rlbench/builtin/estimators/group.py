@@ -32,12 +32,13 @@ def group(
     See: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language
     Models", section 4.1.2 (https://arxiv.org/abs/2402.03300), where it is called GRPO.
 
-    Differs: libraries give different numbers under the name "grpo". verl, slime and SkyRL:
-    ``singleton=raw`` (slime: zero). TRL and torchtune: ``eps=1e-4``. OpenRLHF's ``group_norm``:
-    ``eps=1e-9,kl=after``. open-instruct: ``std=false`` by default, else ``ddof=0,eps=1e-8``.
-    NeMo-RL: ``leave_one_out=true``. torchrl keeps the standard deviation above 1e-6 instead of
-    adding to it, which is ``eps=0`` for all but the smallest. prime-rl: ``std=false``. Their
-    "grpo" often means an aggregation too, which is a setting of its own here.
+    Differs: libraries give different numbers under the name "grpo". verl and SkyRL:
+    ``singleton=raw``. slime and ROLL: the defaults here. TRL and torchtune: ``eps=1e-4``.
+    OpenRLHF's ``group_norm``: ``eps=1e-9,kl=after``. open-instruct: ``std=false`` by default, else
+    ``ddof=0,eps=1e-8``. prime-rl: ``std=false``. NeMo-RL: ``leave_one_out=true``, where rounding
+    residue of a lone winner's rivals can make it a thousand; not here. torchrl keeps the standard
+    deviation above 1e-6 instead of adding to it: ``eps=0`` for all but the smallest. The name
+    often means an aggregation too, which is a setting of its own here.
 
     Args:
         rollout: Only rewards, groups and the mask are read.
@@ -183,8 +184,8 @@ def group_mean_batch_std(
 ) -> Advantage:
     """Subtract the group's mean, divide by the batch's standard deviation.
 
-    ``(R - mean_group) / (sd_batch + eps)``: a group of nearly equal outcomes is not blown up. Groups
-    without a signal get 0, and take part in the standard deviation.
+    ``(R - mean_group) / (sd_batch + eps)``: a group of nearly equal outcomes is not blown up.
+    Groups without a signal get 0, and take part in the standard deviation.
 
     See: Liu et al., "Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning"
     (https://arxiv.org/abs/2508.08221), the estimator of Lite PPO; Mistral AI, "Magistral"
@@ -217,7 +218,7 @@ def _others(x: Tensor, counted: Tensor, group: Tensor, ddof: int) -> tuple[Tenso
     leaves rounding residue where the others are equal. A row without others gets its own x and 0.
     """
     centre, deviation = x.clone(), torch.zeros_like(x)
-    for one in group[counted].unique():
+    for one in torch.unique(group[counted]):
         rows = (counted & (group == one)).nonzero()[:, 0]
         n = len(rows)
         if n < 2:

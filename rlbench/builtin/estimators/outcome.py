@@ -62,7 +62,7 @@ def divide(centred: Tensor, by: Tensor) -> Tensor:
 
 
 def spread(advantage: Tensor, rollout: Rollout, kl: str = "before") -> Advantage:
-    """Give every trained token the advantage of its completion (B,), and its part of the penalty."""
+    """Give every trained token its completion's advantage (B,), and its part of the penalty."""
     found = to_tokens(advantage, rollout, kl).to(rollout.token_reward.dtype)
     return Advantage(masked.select(found, rollout.trained))
 
