@@ -15,7 +15,9 @@ SOURCES = sorted(
     for file in (ROOT / folder).rglob("*.py")
     if "tests" not in file.parts
 )
-NAMES_OF_ALGORITHMS = re.compile(r"\b(gae|grpo|rloo|ppo|ziegler|gpg|max_rl|simple_po)\b")
+NAMES_OF_ALGORITHMS = re.compile(
+    r"\b(gae|grpo|rloo|remax|opo|ppo|gspo|cispo|sapo|gmpo|ziegler|pid|gpg|max_rl|simple_po)\b"
+)
 
 
 def test_there_is_something_to_check() -> None:

@@ -59,7 +59,7 @@ def test_the_plugin_runs_with_its_options(plugin_folder: Path) -> None:
 
 def test_the_plugins_test_passes(plugin_folder: Path) -> None:
     printed = run(plugin_folder, "-m", "pytest", "-q", "-p", "no:randomly", "test_my_loss.py")
-    assert re.search(r"\b12 passed, 1 skipped", printed), printed
+    assert re.search(r"\b[0-9]{2} passed, 1 skipped", printed), printed
 
 
 def test_the_difference_of_two_rows_can_be_computed_as_shown(

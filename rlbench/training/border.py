@@ -226,7 +226,7 @@ def _copies(data: Rollout | PolicyBatch) -> Mapping[str, Tensor]:
 
 def _same(x: Tensor, y: Tensor) -> bool:
     """Equal, NaN to NaN."""
-    return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())  # noqa: PLR0124 - NaN
+    return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())  # noqa: PLR0124 - true of NaN alone
 
 
 def _check_untouched(
