@@ -14,9 +14,13 @@ from rlbench import __version__
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.terminal import (
     Commands,
+    Folder,
+    Once,
     can_write,
     columns,
     emit,
+    is_terminal,
+    open_what_is_closed,
     say,
     write_whatever_the_encoding,
 )
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from rlbench.types import Kind
 
 DEFAULT_OUT = "results/local"
+SETTING = "setting"  # what list and show take beside the kinds
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _AXES: tuple[tuple[str, Kind, str], ...] = (
@@ -43,6 +48,7 @@ _AXES: tuple[tuple[str, Kind, str], ...] = (
 
 def main() -> None:
     """Entry point of the ``rlbench`` command."""
+    open_what_is_closed()
     write_whatever_the_encoding()
     cli(prog_name="rlbench")
 
@@ -75,18 +81,21 @@ plugin_flag = click.option(
 out_flag = click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
+    cls=Once,
+    type=Folder(),
     help=f"Folder of results (default: {DEFAULT_OUT}).",
 )
 format_flag = click.option(
     "--format",
     "format_",
+    cls=Once,
     default="simple",
     show_default=True,
     help="Any tabulate format (github, latex, ...), or csv, tsv, json.",
 )
 width_flag = click.option(
     "--max-width",
+    cls=Once,
     type=click.IntRange(min=0),
     metavar="N",
     help="Widest table, in columns (default: the terminal's; 0: no limit).",
@@ -130,8 +139,15 @@ Runs that are on disk already are not repeated."""
 )
 @axis_flags(selecting=False)
 @click.option("--track", "trackers", multiple=True, metavar="NAME", help="Tracker; repeatable.")
-@click.option("--engine", default="local", show_default=True, help="Where runs execute.")
-@click.option("-s", "--seeds", default="0-4", show_default=True, help="Seeds: 0-4 or 0,3,7.")
+@click.option("--engine", cls=Once, default="local", show_default=True, help="Where runs execute.")
+@click.option(
+    "-s",
+    "--seeds",
+    multiple=True,
+    default=("0-4",),
+    show_default=True,
+    help="Seeds: 0-4 or 0,3,7; repeatable.",
+)
 @click.option(
     "--set",
     "settings",
@@ -143,13 +159,19 @@ Runs that are on disk already are not repeated."""
 @click.option(
     "-j",
     "--workers",
+    cls=Once,
     type=click.IntRange(min=1),
     metavar="N",
     help="Runs at the same time (default: cores).",
 )
 @plugin_flag
 @click.option(
-    "--timeout", type=float, callback=_seconds, metavar="SECONDS", help="The most a run may take."
+    "--timeout",
+    cls=Once,
+    type=float,
+    callback=_seconds,
+    metavar="SECONDS",
+    help="The most a run may take.",
 )
 @click.option("--retry", is_flag=True, help="Repeat failed, diverged and timed-out runs.")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
@@ -160,7 +182,7 @@ def run(
     *,
     trackers: tuple[str, ...],
     engine: str,
-    seeds: str,
+    seeds: tuple[str, ...],
     settings: tuple[str, ...],
     out: Path | None,
     workers: int | None,
@@ -185,7 +207,7 @@ def run(
         registry,
         selections=cast("Mapping[Kind, tuple[str, ...]]", axes),
         settings=settings,
-        seeds=seeds,
+        seeds=",".join(seeds),
         note=note,
     )
     folder = out or Path(DEFAULT_OUT)
@@ -214,10 +236,10 @@ def run(
   rlbench table -e gae -e rloo -l clip
 A name selects all its variants; with options, those that have these values."""
 )
-@click.argument("folder", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[OUT]", required=False, type=Folder())
 @out_flag
 @axis_flags(selecting=True)
-@click.option("-s", "--seeds", help="Only these seeds.")
+@click.option("-s", "--seeds", multiple=True, help="Only these seeds; repeatable.")
 @click.option(
     "--set",
     "settings",
@@ -232,7 +254,7 @@ def table(
     *,
     folder: Path | None,
     out: Path | None,
-    seeds: str | None,
+    seeds: tuple[str, ...],
     settings: tuple[str, ...],
     plugins: tuple[str, ...],
     format_: str,
@@ -253,12 +275,14 @@ def table(
     if not records:
         raise NothingSelected(f"no results in {root}; rlbench run -o {root} makes some")
     wanted = {cast("Kind", kind): texts for kind, texts in axes.items() if texts}
+    registry = _load(plugins) if wanted or plugins or settings else None
     chosen = select(
         records,
-        _load(plugins) if wanted else None,
+        registry,
         wanted,
-        seeds=None if seeds is None else parse_seeds(seeds),
-        settings=parse_settings(settings),
+        seeds=parse_seeds(",".join(seeds)) if seeds else None,
+        settings=parse_settings(settings, registry),
+        note=say,
     )
     _print_table(chosen, format_, max_width)
 
@@ -270,11 +294,12 @@ def list_(kind: str | None, plugins: tuple[str, ...]) -> None:
     """List components, or those of one KIND (also: setting)."""
     from rlbench.report.show import list_text, settings_text
 
-    if kind == "setting":
+    registry = _load(plugins)
+    if kind == SETTING:
         emit(settings_text(columns()))
         return
-    kinds = [_kind(kind)] if kind else list(_kinds())
-    emit(list_text(_load(plugins), kinds, columns()))
+    kinds = list(_kinds()) if kind is None else [_kind(kind)]
+    emit(list_text(registry, kinds, columns()))
 
 
 @cli.command()
@@ -282,11 +307,16 @@ def list_(kind: str | None, plugins: tuple[str, ...]) -> None:
 @click.argument("name")
 @plugin_flag
 def show(kind: str, name: str, plugins: tuple[str, ...]) -> None:
-    """Describe a component: its owner, needs, options and documentation."""
-    from rlbench.report.show import component_text
+    """Describe a component, or a setting: owner, needs, options and documentation."""
+    from rlbench.plugin.selection import parse
+    from rlbench.report.show import component_text, setting_text
 
-    checked = _kind(kind)
-    component = _load(plugins).find(checked, name.partition(":")[0])
+    registry = _load(plugins)
+    if kind == SETTING:
+        emit(setting_text(name, columns()))
+        return
+    component = parse(registry, _kind(kind), name).component if ":" in name else None
+    component = component or registry.find(_kind(kind), name)
     emit(component_text(component, columns()))
 
 
@@ -319,7 +349,7 @@ def _kinds() -> tuple[Kind, ...]:
 def _kind(name: str) -> Kind:
     """Check the name of a kind."""
     if name not in _kinds():
-        raise UsageError.unknown("kind", name, _kinds())
+        raise UsageError.unknown("kind", name, [*_kinds(), SETTING])
     return name
 
 
@@ -328,7 +358,7 @@ def _watcher(planned: Sequence[Planned], out: Path, workers: int, *, quiet: bool
     from rlbench.grid.store import Store
     from rlbench.report.progress import Display, Lines, typical_seconds
 
-    if quiet or not sys.stderr.isatty():
+    if quiet or not is_terminal(sys.stderr):
         return Lines(out=out, workers=workers, say=say, quiet=quiet)
     earlier_s = typical_seconds(map(Store(out).record, (run.run_id for run in planned)))
     return Display(out=out, workers=workers, say=say, earlier_s=earlier_s)
@@ -346,7 +376,7 @@ def _print_table(records: list[Record], format_: str, max_width: int | None) -> 
             say(f"warning: {record.problem}")
     if not shown:
         raise NothingSelected("none of these folders holds a run that can be read")
-    width = max_width if max_width is not None else (columns() if sys.stdout.isatty() else 0)
+    width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(table(shown, format_, width or None, ascii_only=not can_write("±")))
     if format_ in ("csv", "tsv"):
         labels = differing(shown) or list(KINDS[:3])

@@ -17,7 +17,8 @@ receives ``register``, which is bound to that plugin. A whole plugin::
 Use it from its file, ``rlbench run -l my_loss --plugin my_loss.py``, or install it with the entry
 point ``[project.entry-points.rlbench]  my_loss = "my_loss"``.
 
-``register(name, target, *, summary, needs=(), aliases=(), group_relative=False, exceptions={})``:
+``register(name, target, *, summary, needs=(), aliases=(), group_relative=False, exceptions={},
+only_if={})``:
 
 name
     What users write. It matches ``^[a-z][a-z0-9_.-]*$``. A name with two owners can't be used.
@@ -38,6 +39,9 @@ group_relative
 exceptions
     Rules of the conformance kit that this component breaks on purpose, each with its reason:
     ``{"on_policy_gradient": "selects tokens by covariance"}``.
+only_if
+    Options that have no effect unless another one has a certain value: ``{"eps": "std=true"}``.
+    Setting such an option where it does nothing is refused, or two cells would be one.
 
 When they are called: once per plugin, when a command first needs to know the components; built-ins
 first, then entry points in order of (distribution, name), then ``--plugin`` files in the order
@@ -72,6 +76,7 @@ class Register(Protocol):
         aliases: Sequence[str] = (),
         group_relative: bool = False,
         exceptions: Mapping[str, str] | None = None,
+        only_if: Mapping[str, str] | None = None,
     ) -> None:
         """Stage one component."""
 

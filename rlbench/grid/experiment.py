@@ -10,14 +10,14 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlbench.errors import UsageError
+from rlbench.errors import PluginError, UsageError
 from rlbench.plugin.selection import Selection, parse
 from rlbench.plugin.signature import options
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS, RunSpec, check
 
 if TYPE_CHECKING:
-    from rlbench.plugin.registry import Registry
+    from rlbench.plugin.registry import Component, Registry
     from rlbench.types import Kind
 
 MOST_RUNS = 100_000
@@ -59,7 +59,7 @@ def build(
         texts = selections.get(kind) or [default]
         chosen = [parse(registry, kind, text) for text in texts]
         axes[kind] = _distinct(kind, texts, chosen, [c.text() for c in chosen], note)
-    values = parse_settings(settings, axes, note)
+    values = parse_settings(settings, registry, axes, note)
     numbers = _distinct_seeds(seeds, note)
     total = prod(map(len, axes.values())) * prod(map(len, values.values())) * len(numbers)
     if total > MOST_RUNS:
@@ -129,6 +129,7 @@ def spell_settings(values: Mapping[str, Any]) -> list[str]:
 
 def parse_settings(
     texts: Sequence[str],
+    registry: Registry | None = None,
     chosen: Mapping[Kind, Sequence[Selection]] | None = None,
     note: Note | None = None,
 ) -> dict[str, list[Any]]:
@@ -136,7 +137,8 @@ def parse_settings(
 
     Args:
         texts: As given with ``--set``.
-        chosen: Selected components; an option of theirs that is taken for a setting is recognised.
+        registry: Components; an option of theirs that is taken for a setting is recognised.
+        chosen: Those that were selected, to be named first.
         note: Hears of each repeat that was dropped.
 
     Raises:
@@ -149,8 +151,8 @@ def parse_settings(
         name = name.strip()
         if not equals:
             raise UsageError(f"setting {text!r}: write name=value, or name=value,value for an axis")
-        if name not in {option.name for option in Settings.options()}:
-            _refuse_component_option(name, values, chosen)
+        if registry and name not in {option.name for option in Settings.options()}:
+            _refuse_component_option(name, values, registry, chosen)
         Settings.option(name)
         parts = [value.strip() for value in values.split(",")]
         if not all(parts):
@@ -166,27 +168,41 @@ def parse_settings(
 
 
 def _refuse_component_option(
-    name: str, value: str, chosen: Mapping[Kind, Sequence[Selection]]
+    name: str, value: str, registry: Registry, chosen: Mapping[Kind, Sequence[Selection]]
 ) -> None:
-    """Raise UsageError if an unknown setting is an option of a component that was selected."""
+    """Raise UsageError if an unknown setting is an option of a component.
+
+    Those that were selected come first; what nobody selected may be what was meant.
+    """
     kind, dot, option = name.rpartition(".")
-    places = []
-    for selection in (one for chosen_here in chosen.values() for one in chosen_here):
-        if dot and kind != selection.kind:
-            continue
-        component, flag = selection.component, f"-{selection.kind[0]}"
-        known = [known.name for known in options(component)]
-        if option in known:
-            places.append(f"{flag} {component.name}:{option}={value}")
-        elif dot:
-            raise UsageError.unknown(
-                f"option of {component.title}", option, known, hint=f"{flag} {component.name}:…"
-            )
+    if dot and kind not in DEFAULT_SELECTIONS:
+        return
+    selected = [one.component for chosen_here in chosen.values() for one in chosen_here]
+    known: dict[str, list[Component]] = {}
+    for component in dict.fromkeys([*selected, *registry.components()]):
+        if component.kind in DEFAULT_SELECTIONS and (not dot or component.kind == kind):
+            for found in _option_names(component):
+                known.setdefault(found, []).append(component)
+    with_it = known.get(option, [])
+    places = [
+        f"-{component.kind[0]} {component.name}:{option}={value}"
+        for component in [one for one in with_it if one in selected] or with_it
+    ]
     if places:
         raise UsageError(
             f"{name!r} is no trainer setting but an option of a component: write "
-            f"{' or '.join(places)}"
+            f"{' or '.join(places[:3])}"
         )
+    if dot:
+        raise UsageError.unknown(f"option of any {kind}", option, known, hint=f"-{kind[0]} name:…")
+
+
+def _option_names(component: Component) -> list[str]:
+    """List the names of options; of a component that is broken, none."""
+    try:
+        return [option.name for option in options(component)]
+    except PluginError:
+        return []
 
 
 def _distinct_seeds(seeds: str | Iterable[int], note: Note) -> list[int]:

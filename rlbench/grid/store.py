@@ -124,11 +124,11 @@ class Store:
         except FileNotFoundError:
             return set()
         except NotADirectoryError:
-            place = self.root if self.root.exists() else self.root.parent
-            place = self.runs_folder if self.root.is_dir() else place
-            raise UsageError(f"no results in {self.root}: {place} is a file, no folder") from None
+            above = (self.runs_folder, *self.runs_folder.parents)
+            file = next((place for place in above if place.is_file()), self.root)
+            raise UsageError(f"results can't be in {self.root}: {file} is a file") from None
         except OSError as error:
-            raise UsageError(f"no results in {self.root}: {error.strerror}") from error
+            raise UsageError(f"results can't be in {self.root}: {error.strerror}") from error
 
     def record(self, run_id: str) -> Record:
         """Read one run; a record without spec and result if there is nothing yet."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from rlbench.errors import PluginError, UsageError
 from rlbench.plugin.guard import describe, guarded
-from rlbench.plugin.registry import Owner
+from rlbench.plugin.registry import DISABLE, Owner
 from rlbench.version import __version__
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 GROUP = "rlbench"
 BUILTIN = "rlbench.builtin"
-DISABLE = "RLBENCH_DISABLE_PLUGINS"
 
 
 @dataclass(frozen=True)

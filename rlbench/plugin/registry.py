@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+BUILTIN = "rlbench"
+"""The distribution that the built-in components belong to."""
+DISABLE = "RLBENCH_DISABLE_PLUGINS"
+"""The environment variable that leaves installed plugins out."""
+
 FUNCTION_KINDS: tuple[Kind, ...] = ("estimator", "loss")
 """Kinds whose components are functions of one argument; all others are classes."""
 
@@ -65,6 +70,7 @@ class Component:
     # a mapping has no hash; two components that differ in it alone don't exist
     exceptions: Mapping[str, str] = field(hash=False)
     owner: Owner
+    only_if: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,8 +162,10 @@ class Registry:
 
 
 def _ambiguous(kind: Kind, name: str, claimants: Iterable[Component]) -> str:
-    owners = " and ".join(str(c.owner) for c in claimants)
-    return (
-        f"{kind} {name!r} belongs to {owners}, so it can't be used; rename or remove one "
-        "(RLBENCH_DISABLE_PLUGINS=name leaves an installed plugin out)"
-    )
+    owners = list(dict.fromkeys(c.owner for c in claimants))
+    named = " and ".join(map(str, owners))
+    # rlbench's own can't be left out, and a file is not given or not installed
+    optional = [o.plugin for o in owners if o.distribution not in (None, BUILTIN)]
+    hint = " or ".join(f"{DISABLE}={plugin}" for plugin in optional)
+    leave_out = f", or leave it out: {hint}" if hint else ""
+    return f"{kind} {name!r} belongs to {named}, so it can't be used; rename one{leave_out}"

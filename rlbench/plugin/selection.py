@@ -130,6 +130,7 @@ def _select(
     component: Component, known: Mapping[str, Option], given: Mapping[str, Any]
 ) -> Selection:
     values = {name: given.get(name, option.default) for name, option in known.items()}
+    _refuse_without_effect(component, known, values)
     plain = {name: option.default for name, option in known.items()}
     if kl.host_options(component):
         plain = kl.resolve(component, {**plain, "place": values["place"]})
@@ -142,6 +143,27 @@ def _select(
     ]
     label = f"{component.name}:{','.join(different)}" if different else component.name
     return Selection(component, values, label)
+
+
+def _refuse_without_effect(
+    component: Component, known: Mapping[str, Option], values: Mapping[str, Any]
+) -> None:
+    """Raise UsageError for an option that was changed and does nothing beside the others."""
+    for name, condition in component.only_if.items():
+        other, _, text = condition.partition("=")
+        for needed in (name, other):
+            if needed not in known:
+                raise PluginError(f"{component.title}: only_if names {needed!r}, no option of it")
+        try:
+            effective = values[other] == known[other].parse(text)
+        except UsageError as error:
+            raise PluginError(f"{component.title}: only_if: {error}") from error
+        if not effective and values[name] != known[name].default:
+            written = f"{name}={known[name].spell(values[name])}"
+            raise UsageError(
+                f"{component.title}: {written} has no effect unless {condition}; leave out {name}, "
+                f"or write {component.name}:{condition},{written}"
+            )
 
 
 def _split(kind: Kind, text: str) -> tuple[str, dict[str, str]]:

@@ -47,6 +47,7 @@ class _Signature:
     keywords: tuple[_Parameter, ...] = ()
     doc: str
     scope: Scope
+    unlike: str = ""  # how a function differs from one that returns its answer when it is called
 
 
 def options(component: Component) -> tuple[Option, ...]:
@@ -64,6 +65,11 @@ def options(component: Component) -> tuple[Option, ...]:
         raise PluginError(
             f"{component.title}: {component.target} is a {found}; a component of the kind "
             f"{component.kind} is a {wanted}"
+        )
+    if signature.unlike and not signature.is_class:
+        raise PluginError(
+            f"{component.title}: {component.target} is {signature.unlike}; write a plain function "
+            "that returns its answer"
         )
     own = _options(signature, component.title)
     added = kl.host_options(component)
@@ -145,8 +151,12 @@ def _from_source(source: definition.Source | None, attribute: str) -> _Signature
     """Read a signature from the source; None where the source does not tell."""
     found = source.find(attribute) if source else None
     match found:
-        case (ast.FunctionDef(decorator_list=[]) as node, scope):
-            return _from_arguments(node.args, 0, ast.get_docstring(node), scope)
+        case (
+            (ast.FunctionDef(decorator_list=[]) | ast.AsyncFunctionDef(decorator_list=[])) as node,
+            scope,
+        ):
+            plain = _from_arguments(node.args, 0, ast.get_docstring(node), scope)
+            return dataclasses.replace(plain, unlike=_unlike(node))
         case (ast.ClassDef(decorator_list=[]) as node, scope):
             return _from_init(node, scope)
         case (ast.ClassDef(decorator_list=[decorator]) as node, scope):
@@ -175,6 +185,20 @@ def _from_arguments(
         doc=doc or "",
         scope=scope,
     )
+
+
+def _unlike(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Say what calling a function gives instead of its answer; empty for a plain one."""
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "async"
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return "a generator"
+        if not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting += ast.iter_child_nodes(inner)
+    return ""
 
 
 def _from_init(node: ast.ClassDef, scope: definition.Source) -> _Signature | None:
@@ -266,6 +290,11 @@ def _from_object(component: Any, owner: str) -> _Signature:
         positional=tuple(p.name for p in parameters if p.kind in positional),
         stars=tuple(str(p) for p in parameters if p.kind in stars),
         keywords=tuple(_asked(p) for p in parameters if p.kind not in (*positional, *stars)),
+        unlike="async"
+        if inspect.iscoroutinefunction(component) or inspect.isasyncgenfunction(component)
+        else "a generator"
+        if inspect.isgeneratorfunction(component)
+        else "",
         doc="\n\n".join(_docstrings(component)),
         scope=Namespace(vars(sys.modules[_unwrapped(component).__module__])),
     )

@@ -217,6 +217,7 @@ class Registrar:
         aliases: object = (),
         group_relative: object = False,
         exceptions: object = None,
+        only_if: object = None,
     ) -> None:
         """Check and stage one component.
 
@@ -234,6 +235,7 @@ class Registrar:
             aliases=_texts(what, "aliases", aliases),
             group_relative=_group_relative(what, self._kind, group_relative),
             exceptions=_exceptions(what, exceptions),
+            only_if=_only_if(what, only_if),
             owner=self._owner,
         )
         for alias in component.aliases:
@@ -299,6 +301,22 @@ def _exceptions(what: str, exceptions: object) -> dict[str, str]:
     for rule, reason in given.items():
         if not isinstance(rule, str) or not isinstance(reason, str) or not reason.strip():
             raise PluginError(f"{what}: exceptions: rule {rule!r} needs a reason in words")
+    return dict(given)
+
+
+def _only_if(what: str, only_if: object) -> dict[str, str]:
+    """Check the form; whether there are such options is seen when they are read."""
+    given = {} if only_if is None else only_if
+    if not isinstance(given, Mapping):
+        raise PluginError(f"{what}: only_if={given!r} is no mapping of options to other=value")
+    for option, condition in given.items():
+        if not isinstance(option, str) or not isinstance(condition, str):
+            raise PluginError(f"{what}: only_if: {option!r}: {condition!r} are not both text")
+        other, _equals, value = condition.partition("=")
+        if not other or not value or "=" in value or other == option:
+            raise PluginError(
+                f"{what}: only_if: {option!r}: {condition!r} is no other=value, such as 'std=true'"
+            )
     return dict(given)
 
 

@@ -13,7 +13,7 @@ from rlbench.report.prose import DESCRIPTION, layout, sections, two_columns, wra
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlbench.plugin.registry import Component, Registry
     from rlbench.plugin.signature import Option
@@ -66,6 +66,11 @@ def settings_text(width: int = 80) -> str:
     return f"setting\n{_options(Settings.options(), width)}"
 
 
+def setting_text(name: str, width: int = 80) -> str:
+    """Describe one setting; UsageError with the nearest name if there is none."""
+    return f"setting\n{_options([Settings.option(name)], width)}"
+
+
 def component_text(component: Component, width: int = 80) -> str:
     """Describe one component: owner, needs, options with ranges, and its documentation.
 
@@ -91,7 +96,7 @@ def component_text(component: Component, width: int = 80) -> str:
     blocks = [
         "\n".join(wrap(f"{component.kind} {component.name}: {component.summary}", width, hang=2)),
         two_columns(facts, width),
-        f"options\n{_options(known, width)}" if known else "no options",
+        f"options\n{_options(known, width, component.only_if)}" if known else "no options",
     ]
     for title, paragraphs in _documentation(component).items():
         blocks += filter(None, [layout(title, paragraphs, width)])
@@ -109,6 +114,9 @@ def plugins_text(registry: Registry, width: int = 80) -> str:
         Text without a newline at the end; plugins that could not be loaded are in it, with why.
     """
     owned: dict[str, list[Component]] = {}
+    problems: dict[str, list[str]] = {}
+    for problem in registry.problems:
+        problems.setdefault(str(problem.owner), []).append(problem.message)
     for component in registry.components():
         owned.setdefault(str(component.owner), []).append(component)
     blocks = []
@@ -119,11 +127,11 @@ def plugins_text(registry: Registry, width: int = 80) -> str:
         origin = components[0].owner.path or _origin(components[0].target)
         rows = [("from", origin)] if origin else []
         rows += [(kind, ", ".join(names)) for kind, names in by_kind.items()]
+        rows += [("PROBLEM", message) for message in problems.pop(owner, [])]
         blocks.append(f"{owner}\n{two_columns(rows, width)}")
-    blocks += [
-        f"{problem.owner}\n{two_columns([('NOT LOADED', problem.message)], width)}"
-        for problem in registry.problems
-    ]
+    for owner, messages in problems.items():
+        rows = [("NOT LOADED", message) for message in messages]
+        blocks.append(f"{owner}\n{two_columns(rows, width)}")
     return "\n\n".join(blocks)
 
 
@@ -188,10 +196,12 @@ def _origin(target: str) -> str:
     return str(path.parent if path.name == "__init__.py" else path)
 
 
-def _options(known: Iterable[Option], width: int) -> str:
-    """Two columns: name with default; what is allowed, then the documentation."""
-    rows = [
-        (f"{option.name}={option.spell(option.default)}", f"{option.allowed}\n{option.doc}")
-        for option in known
-    ]
+def _options(known: Iterable[Option], width: int, only_if: Mapping[str, str] | None = None) -> str:
+    """Two columns: name with default; what is allowed and when, then the documentation."""
+    rows = []
+    for option in known:
+        condition = (only_if or {}).get(option.name)
+        when = f"; only if {condition}" if condition else ""
+        name = f"{option.name}={option.spell(option.default)}"
+        rows.append((name, f"{option.allowed}{when}\n{option.doc}"))
     return two_columns(rows, width)

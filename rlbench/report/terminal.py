@@ -55,18 +55,18 @@ class Once(click.Option):
     """A flag with one value, refused where it is given again instead of dropping the first."""
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
+        self._check = attributes.pop("callback", None)
         if attributes.get("default") is not None:
             attributes["default"] = (attributes["default"],)
         super().__init__(*args, **attributes | {"multiple": True})
 
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Take the one value out of those that were given."""
-        given = super().type_cast_value(ctx, value)
-        if not isinstance(given, tuple):
-            return given
+        given = super().process_value(ctx, value)
         if len(given) > 1:
             raise click.BadParameter(f"given {len(given)} times; give it once", ctx, self)
-        return given[0] if given else None
+        one = given[0] if given else None
+        return self._check(ctx, self, one) if self._check else one
 
 
 class Folder(click.Path):

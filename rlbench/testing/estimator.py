@@ -22,6 +22,8 @@ from rlbench.testing.rule import (
 from rlbench.types import Advantage, Rollout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 OPTIONAL = ("values", "last_value", "greedy_reward", "ref_logp")
@@ -83,11 +85,16 @@ def _answer_rows(answer: Advantage, index: Tensor) -> Advantage:
     return Advantage(answer.advantages[index], returns)
 
 
-def _replace_wide(rollout: Rollout, change: Any) -> Rollout:
-    """Apply a function to each (B, T) tensor of numbers."""
+def _wide(rollout: Rollout) -> list[str]:
+    """Names of the (B, T) tensors of numbers that there are."""
     names = ("token_reward", "old_logp", "ref_logp", "values")
-    given = {name: getattr(rollout, name) for name in names}
-    return replace(rollout, **{name: change(x) for name, x in given.items() if x is not None})
+    return [name for name in names if getattr(rollout, name) is not None]
+
+
+def _replace_wide(rollout: Rollout, change: Any, names: Sequence[str] | None = None) -> Rollout:
+    """Apply a function to (B, T) tensors of numbers, to all or to those that are named."""
+    changed = {name: change(getattr(rollout, name)) for name in names or _wide(rollout)}
+    return replace(rollout, **changed)
 
 
 def options(subject: Subject) -> None:
@@ -122,12 +129,17 @@ def masked_tokens(subject: Subject) -> None:
     """Anything may lie under a False."""
     rollout = _example(subject)
     expected = _estimate(subject, rollout)
-    for junk in (torch.nan, torch.inf, -torch.inf, 1e30):
-        spoilt = _replace_wide(rollout, lambda x, j=junk: masked.select(x, rollout.trained, j))
+    # Each alone, too: junk in two tensors can cancel, and inf - inf can become 0.
+    alone = [[name] for name in _wide(rollout)]
+    for names, junk in product([_wide(rollout), *alone], (torch.nan, torch.inf, -torch.inf, 1e30)):
+        spoilt = _replace_wide(
+            rollout, lambda x, j=junk: masked.select(x, rollout.trained, j), names
+        )
         try:
             _compare(_estimate(subject, spoilt), expected, rollout.trained)
         except Fault as fault:
-            raise Fault(f"with {junk} under the mask, {fault}") from fault.__cause__
+            where = f"with {junk} under the mask of {', '.join(names)}"
+            raise Fault(f"{where}, {fault}") from fault.__cause__
 
 
 def padding(subject: Subject) -> None:
@@ -149,6 +161,42 @@ def padding(subject: Subject) -> None:
     found = _estimate(subject, wider)
     returns = None if found.returns is None else found.returns[:, :width]
     _compare(Advantage(found.advantages[:, :width], returns), expected, rollout.trained)
+
+
+def gaps(subject: Subject) -> None:
+    """What the policy did not write, a tool's answer say, is no step of its own.
+
+    The gap is at the same place in all rows, so that a statistic of each position keeps its rows.
+    """
+    rollout = _example(subject)
+    expected = _estimate(subject, rollout)
+    rows = len(rollout.mask)
+
+    def open_gap(x: Tensor) -> Tensor:
+        return torch.cat([x[:, :1], torch.zeros(rows, 2, dtype=x.dtype), x[:, 1:]], dim=1)
+
+    def close_gap(x: Tensor) -> Tensor:
+        return torch.cat([x[:, :1], x[:, 3:]], dim=1)
+
+    wide = ("completion_ids", "mask", *_wide(rollout))
+    found = _estimate(subject, _replace_wide(rollout, open_gap, wide))
+    returns = None if found.returns is None else close_gap(found.returns)
+    try:
+        _compare(Advantage(close_gap(found.advantages), returns), expected, rollout.trained)
+    except Fault as fault:
+        told = f"with two masked tokens after the first of each row, {fault}"
+        raise Fault(told) from fault.__cause__
+
+
+def kl_in_reward(subject: Subject) -> None:
+    """With place=reward the KL penalty lies on every token, and ``reward`` does not have it."""
+    rollout = _rollout(subject, [0.0, 1.0, 0.0, 0.0], [0, 0, 0, 0], mask=[[1] * 3] * 4)
+    plain = _estimate(subject, rollout)
+    token_reward = rollout.token_reward.clone()
+    token_reward[1, 0] -= 3.0
+    charged = _estimate(subject, replace(rollout, token_reward=token_reward))
+    if torch.allclose(charged.advantages, plain.advantages, rtol=1e-9, atol=1e-12):
+        raise Fault("a penalty of 3 on the first token of a row changed no advantage")
 
 
 def row_order(subject: Subject) -> None:
@@ -244,6 +292,16 @@ RULES = tuple(
             padding,
             "the padding width does not matter",
             "Take means over rollout.trained, never over the width",
+        ),
+        (
+            gaps,
+            "moving tokens apart by masked ones moves only the answer",
+            "Step from each trained token to the next: carry values and sums over a False",
+        ),
+        (
+            kl_in_reward,
+            "a penalty in token_reward reaches the answer",
+            "Read token_reward, summed over rollout.trained; reward has no KL penalty in it",
         ),
         (
             row_order,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,8 @@ from rlbench.testing.rule import (
 from rlbench.types import LossTerms, PolicyBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 ROW_ADVANTAGES = (1.0, -0.5, 2.0, -1.5, 0.25, -2.0)
@@ -96,12 +99,17 @@ def _check_same(subject: Subject, batch: PolicyBatch, expected: tuple[Tensor, Te
     check_close("the gradient", gradient, expected[1], torch.ones_like(batch.mask))
 
 
-def _change(batch: PolicyBatch, change: Any) -> dict[str, Any]:
-    """Apply a function to each (B, T) tensor of numbers; logp stays a leaf."""
-    given = {name: getattr(batch, name) for name in WIDE}
-    changed = {name: change(x.detach()) for name, x in given.items() if x is not None}
-    changed["logp"] = changed["logp"].requires_grad_()
-    return changed
+def _change(batch: PolicyBatch, change: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Apply a function to (B, T) tensors of numbers, all or those named; logp stays a leaf."""
+    given = {name: getattr(batch, name) for name in names or _wide(batch)}
+    changed = {name: change(x.detach()) for name, x in given.items()}
+    logp = changed.get("logp", batch.logp)
+    return changed | {"logp": logp.detach().clone().requires_grad_()}
+
+
+def _wide(batch: PolicyBatch) -> list[str]:
+    """Names of the (B, T) tensors of numbers that there are."""
+    return [name for name in WIDE if getattr(batch, name) is not None]
 
 
 def options(subject: Subject) -> None:
@@ -138,12 +146,15 @@ def masked_tokens(subject: Subject) -> None:
     batch = _example(subject)
     loss, gradient = _gradient(subject, batch)
     expected = (loss, masked.select(gradient, batch.mask))
-    for junk in (torch.nan, torch.inf, -torch.inf, 1e30):
-        changed = _change(batch, lambda x, j=junk: masked.select(x, batch.mask, j))
+    # Each alone, too: junk in two tensors can cancel, and inf - inf can become 0.
+    alone = [[name] for name in _wide(batch)]
+    for names, junk in product([_wide(batch), *alone], (torch.nan, torch.inf, -torch.inf, 1e30)):
+        changed = _change(batch, lambda x, j=junk: masked.select(x, batch.mask, j), names)
         try:
             _check_same(subject, replace(batch, **changed), expected)
         except Fault as fault:
-            raise Fault(f"with {junk} under the mask, {fault}") from fault.__cause__
+            where = f"with {junk} under the mask of {', '.join(names)}"
+            raise Fault(f"{where}, {fault}") from fault.__cause__
 
 
 def padding(subject: Subject) -> None:

@@ -76,6 +76,17 @@ def check(spec: RunSpec) -> None:
             f"minibatches={settings.minibatches} with prompts={settings.prompts}: a step takes "
             f"whole groups, so minibatches can be 1 to {settings.prompts}"
         )
+    if settings.critic_lr is not None and not spec.needs("values"):
+        raise UsageError(
+            f"critic_lr={settings.critic_lr} with estimator {estimator.name!r}: there is no critic "
+            "to train; leave critic_lr out"
+        )
+    base_updates = settings.option("base_updates")
+    if settings.base_score == 0 and settings.base_updates != base_updates.default:
+        raise UsageError(
+            f"base_updates={settings.base_updates} with base_score=0: the base policy is not "
+            "trained at all; leave base_updates out"
+        )
     if settings.warmup >= settings.updates and settings.warmup > 0:
         raise UsageError(
             f"warmup={settings.warmup} with updates={settings.updates}: the learning rate would "

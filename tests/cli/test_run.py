@@ -29,7 +29,6 @@ TINY = {
     "group_size": 2,
     "minibatches": 1,
     "eval_prompts": 8,
-    "base_updates": 0,
     "base_score": 0,
 }
 TINY_FLAGS = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]

@@ -29,7 +29,8 @@ def broadcast(rollout, advantage):
 
 
 def sound_estimator(rollout):
-    return broadcast(rollout, masked.select(rollout.reward - 0.5, rollout.scored))
+    outcome = masked.total(rollout.token_reward, rollout.trained, 1)
+    return broadcast(rollout, masked.select(outcome - 0.5, rollout.scored))
 
 
 def sound_loss(batch):

@@ -102,8 +102,10 @@ def test_written_defaults_are_the_same_component() -> None:
         ("updates=1.5", "updates=1.5"),
         ("eps=0.1", r"write -e group:eps=0\.1 or -l clip:eps=0.1"),
         ("loss.eps=0.1", "write -l clip:eps=0.1"),
-        ("loss.ep=0.1", r"unknown option of loss 'clip' .* 'ep'; did you mean 'eps'"),
-        ("lam=0.9", "unknown setting 'lam'"),  # gae has it, and is not in this grid
+        ("loss.ep=0.1", "unknown option of any loss 'ep'; did you mean 'eps'"),
+        ("lam=0.9", "write -e .*gae:lam=0.9"),  # though it is not in this grid
+        ("kl.target=3", "write -k adaptive:target=3 or"),
+        ("los.eps=3", "unknown setting 'los.eps'"),
         ("group_size=1", "at least 2"),
     ],
 )

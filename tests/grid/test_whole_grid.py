@@ -22,7 +22,6 @@ TINY = (
     "group_size=2",
     "minibatches=1",
     "epochs=1",
-    "base_updates=0",
     "eval_prompts=4",
     "base_score=0",
 )
