@@ -14,13 +14,19 @@ if TYPE_CHECKING:
 def rlbench_register_estimators(register: Register) -> None:
     """Register the built-in advantage estimators."""
     module = f"{__name__}.estimators"
-    critic = ("values", "last_value")
+    _estimators_of_groups(register, module)
+    _estimators_of_batches(register, module)
+    _estimators_with_a_critic(register, module)
+
+
+def _estimators_of_groups(register: Register, module: str) -> None:
     register(
         "group",
         f"{module}.group:group",
         summary="Reward against its group's mean, in standard deviations: GRPO (Shao et al. 2024).",
         aliases=("grpo", "group_norm"),
         group_relative=True,
+        only_if={"ddof": "std=true", "eps": "std=true"},
     )
     register(
         "dr_grpo",
@@ -47,16 +53,22 @@ def rlbench_register_estimators(register: Register) -> None:
         aliases=("lite_ppo",),
         group_relative=True,
     )
+
+
+def _estimators_of_batches(register: Register, module: str) -> None:
+    whitened = {"ddof": "whiten=true", "eps": "whiten=true"}
     register(
         "reinforce",
         f"{module}.reinforce:reinforce",
         summary="Reward against the batch's mean, or raw (Williams 1992).",
+        only_if={"ddof": "std=true", "eps": "std=true"},
     )
     register(
         "reinforce_pp",
         f"{module}.reinforce:reinforce_pp",
         summary="Returns of tokens, whitened over the batch: REINFORCE++ (Hu et al. 2025).",
         aliases=("reinforce_plus_plus",),
+        only_if=whitened,
     )
     register(
         "reinforce_pp_baseline",
@@ -68,6 +80,7 @@ def rlbench_register_estimators(register: Register) -> None:
             "equal_rewards": "the mean over the batch's tokens is subtracted after the group's, "
             "which gives a group of equal rewards one small number everywhere"
         },
+        only_if=whitened,
     )
     register(
         "remax",
@@ -75,17 +88,24 @@ def rlbench_register_estimators(register: Register) -> None:
         summary="Reward against that of the greedy completion: ReMax (Li et al. 2023).",
         needs=("greedy_reward",),
     )
+
+
+def _estimators_with_a_critic(register: Register, module: str) -> None:
+    critic = ("values", "last_value")
+    whitened = {"ddof": "whiten=true", "eps": "whiten=true"}
     register(
         "gae",
         f"{module}.critic:gae",
         summary="Generalised advantage estimation with a critic, as in PPO (Schulman et al. 2015).",
         needs=critic,
+        only_if=whitened,
     )
     register(
         "mc_returns",
         f"{module}.critic:mc_returns",
         summary="Observed return minus the critic's value: GAE with lambda 1.",
         needs=critic,
+        only_if=whitened,
     )
     register(
         "decoupled_gae",
@@ -93,6 +113,7 @@ def rlbench_register_estimators(register: Register) -> None:
         summary="GAE with one lambda for the policy and one for the critic: VC-PPO (Yuan 2025).",
         aliases=("vc_ppo",),
         needs=critic,
+        only_if=whitened,
     )
     register(
         "length_adaptive_gae",
@@ -100,6 +121,7 @@ def rlbench_register_estimators(register: Register) -> None:
         summary="GAE whose lambda grows with the completion's length: VAPO (Yue et al. 2025).",
         aliases=("vapo",),
         needs=critic,
+        only_if=whitened,
     )
     register(
         "group_gae",
