@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from rlbench.hookspecs import Register
 
 
+NO_PENALTY = "outcomes are right or wrong, which a penalty can't shift; place it in the loss"
+
+
 @hookimpl
 def rlbench_register_estimators(register: Register) -> None:
     """Register the estimators."""
@@ -24,6 +27,46 @@ def rlbench_register_estimators(register: Register) -> None:
         f"{__name__}.estimators:max_rl",
         summary="Centred in the group, over its mean: MaxRL (Tajwar et al. 2026).",
         group_relative=True,
+    )
+    register(
+        "passk_best",
+        f"{__name__}.passk:passk_best",
+        summary="Only the best of a group, by its lead over the second (Tang et al. 2025).",
+        aliases=("grpo_passk",),
+        group_relative=True,
+    )
+    register(
+        "passk_analytic",
+        f"{__name__}.passk:passk_analytic",
+        summary="Standardised success of groups of k: Pass@k Training (Chen et al. 2025).",
+        group_relative=True,
+        exceptions={"kl_in_reward": NO_PENALTY},
+    )
+    register(
+        "pkpo",
+        f"{__name__}.passk:pkpo",
+        summary="Best outcome of k, without bias: PKPO (Walder and Karkhanis 2025).",
+        group_relative=True,
+    )
+    register(
+        "positives_only",
+        f"{__name__}.signed:positives_only",
+        summary="Right completions alone: PSR (Zhu et al. 2025).",
+        aliases=("psr",),
+        exceptions={"kl_in_reward": NO_PENALTY},
+    )
+    register(
+        "negatives_only",
+        f"{__name__}.signed:negatives_only",
+        summary="Wrong completions alone: NSR (Zhu et al. 2025).",
+        aliases=("nsr",),
+        exceptions={"kl_in_reward": NO_PENALTY},
+    )
+    register(
+        "w_reinforce",
+        f"{__name__}.signed:w_reinforce",
+        summary="Wrong completions, and right ones with less weight (Zhu et al. 2025).",
+        exceptions={"kl_in_reward": NO_PENALTY},
     )
 
 

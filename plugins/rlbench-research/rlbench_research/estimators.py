@@ -1,4 +1,4 @@
-"""Group-relative estimators of recent papers.
+"""Group-relative estimators of recent papers; those of pass@k are in `rlbench_research.passk`.
 
 Both give every token of a completion the same advantage, positive for better than its group, and 0
 to rows without a reward.
