@@ -33,7 +33,7 @@ def group(
     Models", section 4.1.2 (https://arxiv.org/abs/2402.03300), where it is called GRPO.
 
     Differs: libraries give different numbers under the name "grpo". verl and SkyRL:
-    ``singleton=raw``. slime and ROLL: the defaults here. TRL and torchtune: ``eps=1e-4``.
+    ``singleton=raw``. slime: the defaults here. TRL and torchtune: ``eps=1e-4``.
     OpenRLHF's ``group_norm``: ``eps=1e-9,kl=after``. open-instruct: ``std=false`` by default, else
     ``ddof=0,eps=1e-8``. prime-rl: ``std=false``. NeMo-RL: ``leave_one_out=true``, where rounding
     residue of a lone winner's rivals can make it a thousand; not here. torchrl keeps the standard
