@@ -77,6 +77,30 @@ def test_show_takes_aliases() -> None:
         (["run", "-o", "a_file"], "a_file is a file"),
         (["run", "-o", "a_file/below"], "a_file is a file"),
         (["table", "one", "-o", "other"], "two folders"),
+        (["table", "a_file"], "a_file is a file"),
+        (["table", "a_file/below"], "a_file is a file"),
+        (["table", "x" * 300], "File name too long"),
+        (["run", "-o", "x" * 300], "File name too long"),
+        (["run", "-o", ""], "the name of the folder is empty"),
+        (["table", ""], "the name of the folder is empty"),
+        (["run", "-o", "a", "-o", "a"], "given 2 times"),
+        (["run", "-j", "1", "-j", "2"], "given 2 times"),
+        (["run", "--timeout", "1", "--timeout", "2"], "given 2 times"),
+        (["run", "--engine", "local", "--engine", "local"], "given 2 times"),
+        (["run", "--format", "csv", "--format", "json"], "given 2 times"),
+        (["table", "--max-width", "0", "--max-width", "9"], "given 2 times"),
+        (["run", "-s", "0", "-s", "0-"], "'0-'"),
+        (["run", "--set", "gamma=0.9"], "gae:gamma=0.9"),
+        (["run", "--set", "kl.target=3"], "-k adaptive:target=3"),
+        (["run", "--set", "loss.epz=3"], "did you mean 'eps'?"),
+        (["run", "--set", "updates=\u0661"], "expected an integer"),
+        (["run", "--set", "critic_lr=1e-3"], "no critic"),
+        (["run", "--set", "base_score=0", "--set", "base_updates=9"], "leave base_updates out"),
+        (["run", "-e", "group:std=false,ddof=0"], "ddof=0 has no effect unless std=true"),
+        (["list", ""], "unknown kind ''"),
+        (["list", "settings"], "did you mean 'setting'?"),
+        (["show", "setting", "lrr"], "did you mean 'lr'?"),
+        (["show", "loss", "clip:eps=9"], "eps=9: expected a number in (0, 1]"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -91,6 +115,10 @@ def test_mistakes_cost_two_lines_and_write_nothing(
     assert len(done.stderr.splitlines()) <= 2
     assert done.stdout == ""
     assert [path.name for path in folder.iterdir()] == ["a_file"]
+
+
+def test_show_takes_settings() -> None:
+    assert rlbench("show", "setting", "lr").stdout.startswith("setting\n  lr=0.0005")
 
 
 def test_nothing_to_show_is_exit_code_3() -> None:

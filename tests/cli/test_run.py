@@ -195,6 +195,12 @@ def test_flags_reach_the_grid(asked: dict[str, Any]) -> None:
     assert str(asked["out"]) == os.path.join("results", "local")  # noqa: PTH118 - as typed
 
 
+def test_repeated_seeds_are_joined(asked: dict[str, Any]) -> None:
+    done = CliRunner().invoke(cli, ["run", "-s", "3", "-s", "0-1", "-s", "1"])
+    assert [run.spec.seed for run in asked["planned"]] == [3, 0, 1]
+    assert "dropped a repeated seed: 1" in done.stderr
+
+
 def test_an_interrupted_grid_still_shows_its_table(asked: dict[str, Any]) -> None:
     done = CliRunner().invoke(cli, ["run", "-e", "gae", "-e", "rloo", "-s", "0-1"])
     assert done.exit_code == 130

@@ -12,7 +12,9 @@ import pytest
 from rlbench.grid import identity
 from rlbench.grid.experiment import build
 from rlbench.grid.identity import canonical, run_id, sources
+from rlbench.grid.launch import plan
 from rlbench.plugin.loading import load
+from rlbench.plugin.signature import options
 from rlbench.training.settings import Settings
 
 from .conftest import make_specs
@@ -302,3 +304,30 @@ def test_a_hundred_runs_have_a_hundred_names():
         load(), selections={"estimator": ["gae", "group"]}, settings=["lr=1e-3,1e-4"], seeds="0-24"
     )
     assert len({run_id(spec) for spec in specs}) == len(specs) == 100
+
+
+def test_a_plan_looks_at_each_component_once_however_many_seeds(monkeypatch):
+    asked = []
+
+    def counted(component):
+        asked.append(component.name)
+        return options(component)
+
+    monkeypatch.setattr(identity, "options", counted)
+    specs = build(
+        load(),
+        selections={"estimator": ["gae", "group"], "loss": ["clip", "pg"]},
+        settings=["lr=1e-3,1e-4"],
+        seeds=range(50),
+    )
+    planned = plan(specs)
+    assert len({run.run_id for run in planned}) == 2 * 2 * 2 * 50
+    assert sorted(asked) == ["addition", "clip", "gae", "group", "lstm", "none", "pg", "true"]
+
+
+def test_a_plan_gives_the_names_of_single_runs():
+    specs = make_specs(seeds="0-2", settings=("lr=1e-3,1e-4",), loss="clip:eps=0.1")
+    assert [run.run_id for run in plan(specs)] == [run_id(spec) for spec in specs]
+    described = canonical(specs[1])
+    assert described["run_id"] == run_id(specs[1])
+    assert [described["seed"], specs[1].seed] == [0, 0]

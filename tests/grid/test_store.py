@@ -79,6 +79,14 @@ def test_a_run_without_a_result_is_missing(tmp_path):
         ("[" * 100_000, "can't be read"),
         ('{"schema": 1}', "has status None"),
         ('{"schema": 1, "status": "splendid"}', "has status 'splendid'"),
+        ('{"schema": 1, "status": "ok", "score": NaN}', "NaN is no number in JSON"),
+        ('{"schema": 1, "status": "ok", "score": -Infinity}', "-Infinity is no number"),
+        ('{"schema": 1, "status": "ok", "score": 1e999}', "1e999 is too large"),
+        ('{"schema": 1, "status": "ok", "score": true}', "has score='True', expected a finite"),
+        ('{"schema": 1, "status": "ok", "score": 0.5, "kl": "a"}', "has kl='a', expected a finite"),
+        ('{"schema": 1, "status": "ok", "score": [0.5]}', "has score='[0.5]', expected a finite"),
+        (f'{{"schema": 1, "status": "ok", "score": 1{"0" * 400}}}', "expected a finite number"),
+        ('{"schema": 1, "status": "failed", "floor": "0"}', "has floor='0', expected a finite"),
     ],
 )
 def test_a_torn_result_is_named_and_not_complete(tmp_path, text, reason):
@@ -88,6 +96,55 @@ def test_a_torn_result_is_named_and_not_complete(tmp_path, text, reason):
     assert (record.status, record.complete) == ("unreadable", False)
     assert reason in record.problem
     assert "result.json" in record.problem
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"seed": "7"}, "has seed '7', expected a whole number"),
+        ({"seed": True}, "has seed True"),
+        ({"seed": 7.5}, "has seed 7.5"),
+        ({"components": {"loss": {"name": "clip"}}}, "which components"),
+        ({"components": []}, "which components"),
+        ({"settings": None}, "which settings"),
+    ],
+)
+def test_a_specification_that_describes_no_run_is_named_and_the_run_done_again(
+    tmp_path, more, reason
+):
+    store = Store(tmp_path)
+    write(store, spec=spec(**more), result=result())
+    (record,) = store.read()
+    assert reason in record.problem
+    assert record.spec is None
+    assert not record.complete
+
+
+def test_ok_without_a_score_is_named_and_kept(tmp_path):
+    store = Store(tmp_path)
+    write(store, spec=spec(), result=result(score=None))
+    (record,) = store.read()
+    assert "says ok without a score; it counts as failed" in record.problem
+    assert record.complete
+
+
+def test_what_is_not_there_is_not_looked_for_one_by_one(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    write(store, spec=spec(), result=result())
+    opened = []
+    monkeypatch.setattr(store, "record", opened.append)
+    others = [f"group-clip-none-addition-s{seed}-aaaaaaaaaa" for seed in range(3)]
+    assert [r and r.status for r in store.records([*others, NAME])] == ["missing"] * 3 + [None]
+    assert opened == [NAME]
+
+
+@pytest.mark.parametrize("place", ["out", "out/runs"])
+def test_reading_a_folder_that_is_a_file_says_so(tmp_path, place):
+    blocking = tmp_path / place
+    blocking.parent.mkdir(parents=True, exist_ok=True)
+    blocking.write_text("x")
+    with pytest.raises(UsageError, match=f"{place} is a file"):
+        Store(tmp_path / "out").read()
 
 
 def test_a_torn_specification_does_not_hide_the_result(tmp_path):

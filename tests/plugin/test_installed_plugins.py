@@ -11,6 +11,7 @@ import pytest
 import rlbench
 from rlbench.errors import PluginError, UsageError
 from rlbench.plugin.loading import load
+from rlbench.report.show import plugins_text
 
 
 def problems(registry):
@@ -240,3 +241,40 @@ assert not [m for m in sys.modules if m.startswith("rlbench.builtin.")]
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
+
+
+def test_entry_points_that_are_no_text_cost_one_line_if_they_are_ours(install):
+    info = install("rlbench-odd", {"demo_odd": loss("odd")})
+    (info / "entry_points.txt").write_bytes(b"[rlbench]\nodd = demo_\xff\n")
+    other = install("somebody-else", {"demo_else": ""})
+    (other / "entry_points.txt").write_bytes(b"[console_scripts]\nx = \xff:main\n")
+    install("rlbench-good", {"demo_good": loss("good")})
+    registry = load()
+    (problem,) = registry.problems
+    assert "rlbench-odd 1.2" in str(problem)
+    assert "its entry_points.txt can't be read: UnicodeDecodeError" in str(problem)
+    assert registry.find("loss", "good").name == "good"
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "No", " off "])
+def test_strict_mode_can_be_switched_off_in_words(install, monkeypatch, value):
+    monkeypatch.setenv("RLBENCH_STRICT_PLUGINS", value)
+    install("rlbench-broken", {"demo_broken": "1 / 0"})
+    assert len(load().problems) == 1
+
+
+def test_a_plugin_with_a_blocked_name_is_listed_once_with_its_problem(install):
+    install("rlbench-demo", {"demo_a": loss("clip")})
+    text = plugins_text(load(), 200)
+    assert text.count("rlbench-demo 1.2 (plugin demo_a)\n") == 1
+    assert "NOT LOADED" not in text
+    assert "PROBLEM  loss 'clip' belongs to rlbench 0.1.0 and rlbench-demo" in text
+
+
+def test_a_clash_names_the_plugins_that_can_be_left_out_and_no_file(install, write):
+    path = write("my_loss.py", loss("clip"))
+    with pytest.raises(UsageError, match=r"rename one$"):
+        load([path]).find("loss", "clip")
+    install("rlbench-demo", {"demo_a": loss("clip")})
+    with pytest.raises(UsageError, match=r"or leave it out: RLBENCH_DISABLE_PLUGINS=demo_a$"):
+        load([path]).find("loss", "clip")

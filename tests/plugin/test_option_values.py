@@ -28,11 +28,31 @@ def test_an_integer_has_many_spellings(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["1.5", "abc", "", "nan", "inf", "true", "0x10", "1e-1", "1e999999999", "1,0", "none"]
+    "text",
+    [
+        "1.5",
+        "abc",
+        "",
+        "nan",
+        "inf",
+        "true",
+        "0x10",
+        "1e-1",
+        "1e999999999",
+        "1,0",
+        "none",
+        "\u0661",
+    ],
 )
 def test_what_is_no_integer_is_refused(text):
     with pytest.raises(UsageError, match=r"loss 'x' \(me 1\): n=.*: expected an integer"):
         INT.parse(text)
+
+
+@pytest.mark.parametrize("text", ["\u0661", "0.\u0661", "\uff11"])
+def test_digits_of_other_scripts_are_no_number(text):
+    with pytest.raises(UsageError, match="expected a number"):
+        FLOAT.parse(text)
 
 
 @pytest.mark.parametrize("text", ["1e-4", "0.0001", "1.0E-4", ".0001", "1_0e-5"])

@@ -296,3 +296,25 @@ def test_an_edited_file_is_read_again(component, tmp_path):
     path.write_text("def f(batch, *, b: int = 1): pass")
     os.utime(path, ns=(1, 1))
     assert [o.name for o in options(made)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("async def f(batch, *, x: float = 1.0):\n    return x", "async"),
+        ("async def f(batch):\n    yield 1", "async"),
+        ("def f(batch):\n    if batch:\n        yield 1", "a generator"),
+        ("def f(batch):\n    return (yield from batch)", "a generator"),
+        ("def g(batch):\n    yield 1\nf = functools.partial(g)", "a generator"),
+        ("def w(g):\n    return g\n@w\nasync def f(batch):\n    return 1", "async"),
+    ],
+)
+def test_what_returns_no_answer_when_it_is_called_is_refused(component, source, found):
+    with pytest.raises(PluginError, match=f"demo_source:f is {found}; write a plain function"):
+        options(component(source))
+
+
+def test_a_function_with_a_generator_inside_is_plain(component):
+    inner = "    def g():\n        yield 1\n    return [*g(), *(i for i in g())]"
+    found = options(component(f"def f(batch, *, x: int = 1):\n{inner}"))
+    assert [option.name for option in found] == ["x"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells, differing, results, unread
+from rlbench.report.cells import cells, differing, results, spelled, unread
+from rlbench.report.notes import notes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,3 +119,55 @@ def test_results_has_one_row_a_run(out: Path, write_run) -> None:
     assert frame.loc[1, "error"] == "KeyError: 'x'"
     assert frame["tokens"].dtype == "Int64"
     assert frame.index.dtype == "int64"
+
+
+def test_one_value_in_three_types_is_one_row(out: Path, write_run) -> None:
+    for seed, size in enumerate((4, 4.0, "4")):
+        write_run(seed, 0.5 + seed / 10, settings={"group_size": size, "lr": 1e-3})
+    for seed, lam in enumerate(("0.90", "0.9")):
+        write_run(seed, 0.5, estimator=f"gae:lam={lam}", settings={"group_size": 4, "lr": 1e-3})
+    for path in (out / "runs").glob("*/spec.json"):  # the label has one spelling on disk
+        path.write_text(path.read_text("utf-8").replace("gae:lam=0.90", "gae:lam=0.9"), "utf-8")
+    found = cells(Store(out).read())
+    assert [len(cell.seeds) for cell in found] == [3, 2]
+    assert found[0].columns["group_size"] == "4"
+    assert "group_size" not in results(Store(out).read()).columns
+
+
+def test_spellings_that_differ_stay_apart() -> None:
+    assert [spelled(v) for v in (4, 4.0, "4", "4.0", True, None, "a", 1e-4)] == [
+        *["4"] * 4,
+        "true",
+        "none",
+        "a",
+        "0.0001",
+    ]
+    assert spelled(10**17) != spelled(10**17 + 1)
+
+
+def test_a_seed_that_is_there_twice_counts_once_and_is_named(out: Path, write_run) -> None:
+    write_run(0, None, status="failed", error=("E", "boom"))
+    write_run(0, 0.75)
+    second = write_run(0, 0.25)
+    write_run(1, 0.5)
+    records = Store(out).read()
+    (cell,) = cells(records)
+    assert [(seed.number, seed.score) for seed in cell.seeds] == [(0, 0.75), (1, 0.5)]
+    assert len(cell.repeats) == 2
+    below = notes([cell], ["estimator"])
+    assert f"group: seed 0 is there more than once; {second} does not count." in below
+    with pytest.warns(UserWarning, match="only the first counts") as warned:
+        assert list(results(records)["seed"]) == [0, 1]
+    assert len(warned) == 2
+
+
+def test_a_run_that_is_left_out_of_a_frame_is_warned_of(out: Path, write_run) -> None:
+    write_run(0, 0.75)
+    write_run(1, 0.75, spec={"seed": "7"})
+    write_run(2, 0.75, result={"kl": "a"})
+    records = Store(out).read()
+    with pytest.warns(UserWarning, match="left out: .*has seed '7'"):
+        frame = results(records)
+    assert list(frame["status"]) == ["ok", "unreadable"]
+    (cell,) = cells(records)
+    assert [seed.number for seed in cell.ok] == [0]

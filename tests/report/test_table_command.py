@@ -134,3 +134,36 @@ def test_table_loads_neither_torch_nor_pandas(filled: Path) -> None:
         check=False,
     )
     assert done.stderr == "[]\n"
+
+
+def test_what_is_wanted_and_not_there_is_said(filled: Path) -> None:
+    done = table(filled, "-e", "gae", "-e", "rloo", "-s", "0", "-s", "7,8")
+    assert done.exit_code == 0
+    assert "no result with estimator rloo; there are: gae, gae:lam=0.9, group\n" in done.stderr
+    assert "no result with seeds 7,8; there are: 0-2\n" in done.stderr
+    done = table(filled, "--set", "lr=5e-4,1")
+    assert "no result with lr=1; there are: 0.0005\n" in done.stderr
+    assert table(filled, "-s", "0-2").stderr == ""
+
+
+def test_a_given_plugin_is_loaded_even_if_nothing_is_selected(filled: Path) -> None:
+    done = table(filled, "--plugin", "nope.py")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "there is no such file" in done.stderr
+
+
+def test_an_option_that_is_taken_for_a_setting_is_recognised(filled: Path) -> None:
+    assert "-l clip:eps=0.1" in table(filled, "--set", "loss.eps=0.1").stderr
+
+
+def test_unreadable_results_are_lines_and_no_traceback(out: Path, write_run) -> None:
+    write_run(0, 0.75)
+    write_run(1, 0.75, result={"kl": "a"})
+    write_run(2, 0.75, spec={"seed": "7"})
+    folder = write_run(3, 0.75)
+    (folder / "result.json").write_text('{"schema": 1, "status": "ok", "score": 1e999}', "utf-8")
+    done = table(out)
+    assert (done.exit_code, done.exception) == (0, None)
+    assert len(done.stderr.splitlines()) == 3
+    assert all(line.startswith("warning: ") for line in done.stderr.splitlines())
+    assert "1/1" in done.stdout
