@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlbench.errors import PluginError
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def guarded(doing: str = "") -> Iterator[None]:
-    """Send prints to stderr and turn a failure into a PluginError.
+    """Send prints to stderr, stay in the working folder, turn a failure into a PluginError.
 
     Whatever is raised counts as a failure, SystemExit and pytest's Skipped included: a plugin must
     not end the command. Only KeyboardInterrupt passes, because it is the user who speaks.
@@ -25,6 +27,7 @@ def guarded(doing: str = "") -> Iterator[None]:
     Raises:
         PluginError: The cause in one line, chained to the original exception.
     """
+    folder = Path.cwd()
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -32,6 +35,8 @@ def guarded(doing: str = "") -> Iterator[None]:
         raise
     except BaseException as error:
         raise PluginError(f"{doing}: {describe(error)}" if doing else describe(error)) from error
+    finally:
+        os.chdir(folder)  # results would land in another place than the one that was named
 
 
 def describe(error: BaseException) -> str:

@@ -134,6 +134,11 @@ def _not_run(named: Sequence[tuple[str, Cell]]) -> list[str]:
             states = sorted({seed.record.status for seed in missing} - {"missing"})
             why = f" ({', '.join(states)})" if states else ""
             lines.append(f"Not run: {name}, seeds {spell_seeds(s.number for s in missing)}{why}.")
+            lines += [
+                f"- seed {seed.number} killed: {seed.error()}; the same command runs it again"
+                for seed in missing
+                if seed.record.status == "killed"
+            ]
     return lines
 
 

@@ -13,8 +13,8 @@ import torch
 from rlbench.errors import ComponentError, Diverged
 from rlbench.grid import store as store_module
 from rlbench.grid import worker
-from rlbench.grid.store import Store
 from rlbench.grid.identity import run_id
+from rlbench.grid.store import Store
 from rlbench.grid.supervisor import Planned, _job_maker
 
 from .conftest import make_plan, make_specs

@@ -179,3 +179,21 @@ def test_a_registry_can_be_pickled():
     registry = load()
     copy = pickle.loads(pickle.dumps(registry))
     assert copy.components() == registry.components()
+
+
+def test_a_plugin_that_changes_the_folder_changes_it_for_itself_alone(tmp_path, monkeypatch):
+    """Results that were asked for at a relative path would land elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wanderer.py").write_text(
+        "import os\n"
+        "from rlbench import hookimpl\n"
+        "os.chdir('/')\n"
+        "@hookimpl\n"
+        "def rlbench_register_losses(register):\n"
+        "    os.chdir('/')\n"
+        "    register('mine', ':mine', summary='A loss.')\n"
+        "def mine(batch):\n"
+        "    pass\n"
+    )
+    assert load(["wanderer.py"]).find("loss", "mine").name == "mine"
+    assert Path.cwd() == tmp_path

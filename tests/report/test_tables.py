@@ -192,3 +192,10 @@ def test_ascii_only(out: Path, write_run) -> None:
 def test_unknown_format_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'github'"):
         table([], "gihub")
+
+
+def test_a_killed_seed_says_why_and_that_it_runs_again(out: Path, write_run) -> None:
+    write_run(0, 0.5)
+    write_run(1, None, status="killed", error=("Lost", "ended by signal 9 (SIGKILL)"))
+    text = " ".join(show(out).split())
+    assert "seed 1 killed: Lost: ended by signal 9 (SIGKILL); the same command runs it" in text
