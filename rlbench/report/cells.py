@@ -121,7 +121,7 @@ def cells(records: Iterable[Record]) -> list[Cell]:
     """Group records by everything but the seed.
 
     Runs of different versions of rlbench, of a plugin or of torch make different cells: they are
-    never averaged together. Records without a specification are left out (`unread` has them).
+    never averaged together. Records without a specification are left out.
 
     Args:
         records: In any order; a run that is given twice counts once.
@@ -139,11 +139,6 @@ def cells(records: Iterable[Record]) -> list[Cell]:
         once, again = _once([_seed(record, floors) for record in group])
         made.append(Cell(columns=_columns(group[0].spec or {}), seeds=once, repeats=again))
     return made
-
-
-def unread(records: Iterable[Record]) -> list[Record]:
-    """Records that can't be in any cell, because their specification can't be read."""
-    return [record for record in records if not describes_a_run(record.spec)]
 
 
 def _once(seeds: Iterable[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:

@@ -22,6 +22,21 @@ DEFAULTS = {
 }
 
 
+NUMBERS = {"score_start": 0.5, "entropy": 0.4, "length": 4.0, "tokens": 1000}
+
+
+def component(label: str, owner: dict[str, Any] | None, source: str) -> dict[str, Any]:
+    """Describe a component as ``spec.json`` does."""
+    name, _, options = label.partition(":")
+    return {
+        "name": name,
+        "label": label,
+        "options": dict(part.partition("=")[::2] for part in options.split(",") if part),
+        "owner": owner or {"plugin": "rlbench", "distribution": "rlbench", "version": "0.1.0"},
+        "source": source,
+    }
+
+
 class WriteRun(Protocol):
     """See `write_run`."""
 
@@ -68,21 +83,13 @@ def write_run(out: Path) -> WriteRun:
         run: bool = True,
         **labels: str,
     ) -> Path:
-        components = {}
-        for kind, label in (DEFAULTS | labels).items():
-            name, _, options = label.partition(":")
-            components[kind] = {
-                "name": name,
-                "label": label,
-                "options": dict(part.partition("=")[::2] for part in options.split(",") if part),
-                "owner": owner
-                or {"plugin": "rlbench", "distribution": "rlbench", "version": "0.1.0"},
-                "source": (sources or {}).get(kind, source),
-            }
         content = {
             "schema": 1,
             "seed": seed,
-            "components": components,
+            "components": {
+                kind: component(label, owner, (sources or {}).get(kind, source))
+                for kind, label in (DEFAULTS | labels).items()
+            },
             "settings": Settings().values() | (settings or {}),
             "torch": "2.13.0+cpu",
             "training": "0123456789",
@@ -93,15 +100,6 @@ def write_run(out: Path) -> WriteRun:
         folder = out / "runs" / run_id
         folder.mkdir(parents=True)
         (folder / "spec.json").write_text(json.dumps(content), encoding="utf-8")
-        numbers = {
-            "score_start": 0.5,
-            "score": score,
-            "reward": score,
-            "kl": 0.25 + seed / 100,
-            "entropy": 0.4,
-            "length": 4.0,
-            "tokens": 1000,
-        }
         ended = {
             "schema": 1,
             "run_id": run_id,
@@ -112,7 +110,7 @@ def write_run(out: Path) -> WriteRun:
             "provenance": {"rlbench": "0.1.0", "threads": 1, "cpu": "Some CPU"},
         }
         if status == "ok":
-            ended |= numbers
+            ended |= NUMBERS | {"score": score, "reward": score, "kl": 0.25 + seed / 100}
         if run:
             text = json.dumps(ended | (result or {}), allow_nan=False)
             (folder / "result.json").write_text(text, encoding="utf-8")
