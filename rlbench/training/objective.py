@@ -75,7 +75,7 @@ def backward(
 
     Raises:
         ComponentError: If the policy loss breaks its contract.
-        Diverged: If the loss is not finite.
+        Diverged: If the loss, or the policy's log-probability of a trained token, is not finite.
     """
     settings, rollout = parts.spec.settings, collected.rollout
     step = rows_of(groups, settings.group_size)
@@ -187,8 +187,15 @@ def _forward(
         )
     with torch.set_grad_enabled(settings.entropy_coef > 0):
         entropy = entropy_of(log_probs)
+    logp = masked.select(chosen(log_probs, ids), mask)
+    lost = masked.count(~logp.isfinite())
+    if bool(lost > 0):  # the limit on log-ratios would make a number of -inf
+        raise Diverged(
+            f"the policy's log-probability is not finite on {int(lost)} of {int(mask.sum())} "
+            "trained tokens: its weights have diverged"
+        )
     batch = PolicyBatch(
-        logp=masked.select(chosen(log_probs, ids), mask),
+        logp=logp,
         old_logp=rollout.old_logp[rows],
         advantages=masked.select(advantage.advantages[rows], mask),
         mask=mask,

@@ -228,14 +228,15 @@ def rollout_metrics(collected: Collected, parts: Parts, advantage: Advantage) ->
     """What is known of a rollout before the policy is changed; see the README for each name."""
     rollout = collected.rollout
     scored, known = rollout.scored, ~collected.true_reward.isnan()
-    spread = masked.standard_deviation(rollout.reward, scored, ddof=1)
+    outcome = rollout.reward.double()  # float32 can't square 1e20
+    spread = masked.standard_deviation(outcome, scored, ddof=1)
     group_size = parts.spec.settings.group_size
-    reward = rollout.reward.reshape(-1, group_size)
+    reward = outcome.reshape(-1, group_size)
     low = torch.where(reward.isnan(), torch.inf, reward).amin(1)
     high = torch.where(reward.isnan(), -torch.inf, reward).amax(1)
     lengths = rollout.mask.sum(1)
     row: Row = {
-        "reward": float(masked.mean(rollout.reward, scored)),
+        "reward": float(masked.mean(outcome, scored)),
         "reward_sd": float(spread),
         "true_reward": float(masked.mean(collected.true_reward, known)),
         "unscored": int((~scored).sum()),
@@ -254,10 +255,11 @@ def rollout_metrics(collected: Collected, parts: Parts, advantage: Advantage) ->
 
 def explained_variance(values: Any, returns: Any, trained: Any) -> float | None:
     """1 - Var(returns - values) / Var(returns) over trained tokens; None if returns are equal."""
-    total = masked.standard_deviation(returns, trained, ddof=0) ** 2
+    wide = returns.double()  # float32 can't square 1e20
+    total = masked.standard_deviation(wide, trained, ddof=0) ** 2
     if float(total) == 0.0:
         return None
-    rest = masked.standard_deviation(returns - values, trained, ddof=0) ** 2
+    rest = masked.standard_deviation(wide - values, trained, ddof=0) ** 2
     return float(1.0 - rest / total)
 
 
@@ -268,11 +270,15 @@ def _adam(network: Any, lr: float) -> torch.optim.Adam:
 
 def _step(optimiser: torch.optim.Optimizer, network: Any, max_norm: float) -> float:
     """Clip the gradient, step, and give the gradient's norm before clipping."""
-    norm = float(torch.nn.utils.clip_grad_norm_(network.parameters(), max_norm))
-    if not norm < float("inf"):  # also true of NaN
-        raise Diverged(f"the norm of the gradient is {norm}")
+    gradients = [weight.grad for weight in network.parameters() if weight.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if bool(norm.isinf()):  # float32 can't square 1e20, and such a gradient can still be clipped
+        norm = torch.nn.utils.get_total_norm([gradient.double() for gradient in gradients])
+    if not bool(norm.isfinite()):
+        raise Diverged(f"the norm of the gradient is {float(norm)}")
+    torch.nn.utils.clip_grads_with_norm_(network.parameters(), max_norm, norm)
     optimiser.step()
-    return norm
+    return float(norm)
 
 
 def _check_first_ratio(update: int, error: float) -> None:
