@@ -23,7 +23,7 @@ def refused(arguments: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch)
     "estimator",
     [
         *("group", "grpo", "group:std=false", "group:leave_one_out=true", "group:singleton=raw"),
-        *("dr_grpo", "rloo", "opo", "lite_ppo", "reinforce_pp_baseline", "group_gae"),
+        *("dr_grpo", "rloo", "opo", "group_mean_batch_std", "reinforce_pp_baseline", "group_gae"),
     ],
 )
 def test_a_group_of_one_is_refused_by_whoever_compares_within_groups(
@@ -52,13 +52,13 @@ def test_one_cell_of_a_grid_is_enough_to_refuse_it(
         ("adaptive:target=nan", "target=nan"),
         ("proportional:target=inf", "target=inf"),
         ("proportional:horizon=0", "horizon=0"),
-        ("ziegler:horizon=-5", "horizon=-5"),
+        ("proportional:horizon=-5", "horizon=-5"),
         ("proportional:clip=0", "clip=0"),
         ("adaptive:min_coef=0", "min_coef=0"),
         ("adaptive:coef=20", "coef=20"),
         ("pid:kp=0,ki=0,kd=0", "kp=0"),
         ("target_stop:target=0", "target=0"),
-        ("target_kl:factor=0", "factor=0"),
+        ("target_stop:factor=0", "factor=0"),
         ("schedule:updates=0", "updates=0"),
         ("fixed:estimator=k1", "estimator=k1"),  # in the loss it would pull nowhere
         ("fixed:estimator=k3_ratio,place=reward", "estimator=k3_ratio"),
@@ -69,9 +69,7 @@ def test_a_controller_that_could_not_steer_is_refused_by_the_name_of_its_option(
 ) -> None:
     said = refused(["-k", selection], tmp_path, monkeypatch)
     assert named in said
-    assert f"kl '{selection.partition(':')[0]}'".replace("ziegler", "proportional").replace(
-        "target_kl", "target_stop"
-    ) in " ".join(said.split())
+    assert f"kl '{selection.partition(':')[0]}'" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

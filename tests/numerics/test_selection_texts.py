@@ -74,13 +74,13 @@ def over(divisor):
         ("reinforce:std=true,ddof=0,eps=1e-5", over(SPREAD_0 + 1e-5)),
         ("reinforce:baseline=none", FOUR),
         ("group_mean_batch_std:eps=1e-4", over(SPREAD_1 + 1e-4)),
-        ("lite_ppo:ddof=0,eps=0", over(SPREAD_0)),
+        ("group_mean_batch_std:ddof=0,eps=0", over(SPREAD_0)),
         # completions of one token: the tokens are the completions
         ("reinforce_pp", over(SPREAD_1 + 1e-6)),
         ("reinforce_pp:ddof=0,eps=0", over(SPREAD_0)),
         ("reinforce_pp:whiten=false", FOUR),
         ("reinforce_pp_baseline:ddof=0,eps=0", over(SPREAD_0)),
-        ("reinforce_baseline:kl=after,whiten=false", over(1)),
+        ("reinforce_pp_baseline:kl=after,whiten=false", over(1)),
     ],
 )
 def test_four_rewards(text, expected):
@@ -196,10 +196,10 @@ def test_where_the_penalty_meets_the_baseline(text, expected):
         ("gae:gamma=0.9,lam=0", [0.04, -0.24, 0.6], [0.54, 0.36, 1]),
         # NeMo-RL's gae_lambda_policy and gae_lambda_value
         ("decoupled_gae:lam_policy=0.95,lam_critic=1", [0.4515, 0.37, 0.6], [1, 1, 1]),
-        ("vc_ppo:lam_policy=0,lam_critic=0.95", [0.1, -0.2, 0.6], [0.9515, 0.97, 1]),
+        ("decoupled_gae:lam_policy=0,lam_critic=0.95", [0.1, -0.2, 0.6], [0.9515, 0.97, 1]),
         # lambda 1 - 1 / (alpha 3): 0 up to alpha = 1/3, 0.5 at 2/3
         ("length_adaptive_gae:alpha=0.05", [0.1, -0.2, 0.6], [1, 1, 1]),
-        ("vapo:alpha=0.6666666666666666", [0.15, 0.1, 0.6], [1, 1, 1]),
+        ("length_adaptive_gae:alpha=0.6666666666666666", [0.15, 0.1, 0.6], [1, 1, 1]),
         # mean 0.5, squares 0.01 + 0.01
         ("gae:lam=1,whiten=true,eps=0", [0, -1, 1], [1, 1, 1]),
         ("gae:lam=1,whiten=true,ddof=0,eps=0", [0, -(1.5**0.5), 1.5**0.5], [1, 1, 1]),
@@ -297,7 +297,7 @@ def test_the_range_of_cispo_weights_in_each_library(text, low, high):
         # ratios of 1 + 4e-4 and 1 - 3e-4 at most
         ("gspo", [-1.0004, -0.5, 0.9997, 4]),
         ("gmpo:eps=0.2", [-math.exp(0.2), -0.5, math.exp(-0.2), 4]),  # verl
-        ("geo_mean", [-1.25, -0.5, 0.7, 4]),  # 0.4 in nats: 0.67 to 1.49
+        ("gmpo", [-1.25, -0.5, 0.7, 4]),  # 0.4 in nats: 0.67 to 1.49
     ],
 )
 def test_losses_at_four_ratios(text, expected):

@@ -48,7 +48,7 @@ def test_without_a_penalty_its_gradient_is_exactly_zero(
     assert moved_step(groups=(0, 1), loss=loss).any()
 
 
-@pytest.mark.parametrize("estimator", ["group", "dr_grpo", "rloo", "opo", "lite_ppo"])
+@pytest.mark.parametrize("estimator", ["group", "dr_grpo", "rloo", "opo", "group_mean_batch_std"])
 def test_so_it_is_for_every_estimator_of_groups(
     moved_step: Callable[..., torch.Tensor], estimator: str
 ) -> None:
