@@ -10,7 +10,9 @@ token_sum                 Σ l                       verl ``token-sum``
 seq_mean_token_mean       mean_i (Σ_t l / n_i)      TRL ``grpo``; GRPO as published
 seq_mean_token_sum        mean_i Σ_t l              verl ``seq-mean-token-sum``
 seq_mean_token_sum_norm   mean_i Σ_t l / horizon    TRL ``dr_grpo``; verl divides by the padded
-                                                    width, ROLL leaves out the mean over rows
+                                                    width unless told otherwise
+token_sum_norm            Σ l / horizon             ROLL ``seq-mean-token-sum-norm``; open-instruct
+                                                    with a constant denominator
 prompt_mean               token mean in each group, SkyRL ``prompt_mean``; DAPO as published;
                           then the mean over groups torchrl's of this name is a mean over rows
 ========================= ========================= ===========================================
@@ -52,6 +54,7 @@ MODES = (
     "seq_mean_token_mean",
     "seq_mean_token_sum",
     "seq_mean_token_sum_norm",
+    "token_sum_norm",
     "prompt_mean",
 )
 
@@ -71,8 +74,8 @@ def weights(
     Args:
         mask: (B, T) bool, the tokens of one whole optimiser step.
         mode: One of `MODES`.
-        horizon: Length that ``seq_mean_token_sum_norm`` divides by: a constant such as the limit
-            of a completion, never the width of a batch. Other modes ignore it.
+        horizon: What the two modes that end in ``_norm`` divide by: a constant such as the length
+            limit of a completion, never the width of a batch. Other modes ignore it.
         group: (B,) ids, for ``prompt_mean``. Other modes ignore them.
         parts: How many rows each micro-batch has, in order, for ``token_mean_local``; none means
             one micro-batch. Other modes ignore it.
@@ -101,12 +104,12 @@ def weights(
         return (inside / (rows * length.clamp(min=1))).to(dtype)
     if mode == "seq_mean_token_sum":
         return (inside / rows).to(dtype)
-    if mode == "seq_mean_token_sum_norm":
+    if mode in ("seq_mean_token_sum_norm", "token_sum_norm"):
         if horizon is None or horizon < 1:
             raise UsageError(
                 f"aggregation {mode!r}: horizon={horizon}, expected a constant length of at least 1"
             )
-        return (inside / (rows * horizon)).to(dtype)
+        return (inside / (horizon if mode == "token_sum_norm" else rows * horizon)).to(dtype)
     if mode == "prompt_mean":
         if group is None:
             raise UsageError(f"aggregation {mode!r}: needs the group ids of the rows")

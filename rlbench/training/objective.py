@@ -87,7 +87,7 @@ def backward(
     weights = aggregation.weights(
         trained,
         settings.aggregation,
-        horizon=parts.task.completion_limit,
+        horizon=settings.horizon or parts.task.completion_limit,
         group=rollout.group[step],
         parts=[len(part) * settings.group_size for part in microbatches],
         count_masked_rows=settings.count_masked_rows,

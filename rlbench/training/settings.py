@@ -21,6 +21,7 @@ Aggregation = Literal[
     "seq_mean_token_mean",
     "seq_mean_token_sum",
     "seq_mean_token_sum_norm",
+    "token_sum_norm",
     "prompt_mean",
 ]
 
@@ -46,6 +47,8 @@ class Settings:
         top_p: Sample from the smallest set of tokens with this much probability.
         top_k: Sample from so many most probable tokens; 0 means all.
         aggregation: How losses per token become one number.
+        horizon: What aggregations that end in ``_norm`` divide by; none means the length limit of
+            a completion.
         count_masked_rows: Count completions that could not be scored in means over completions.
         entropy_coef: Weight of the entropy bonus.
         eval_every: Updates between two evaluations.
@@ -71,6 +74,7 @@ class Settings:
     top_p: Annotated[float, "(0, 1]"] = 1.0
     top_k: Annotated[int, "[0, inf)"] = 0
     aggregation: Aggregation = "token_mean"
+    horizon: Annotated[int, "[1, inf)"] | None = None
     count_masked_rows: bool = False
     entropy_coef: Annotated[float, "[0, inf)"] = 0.0
     eval_every: Annotated[int, "[1, inf)"] = 25

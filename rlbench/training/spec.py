@@ -81,6 +81,11 @@ def check(spec: RunSpec) -> None:
             f"critic_lr={settings.critic_lr} with estimator {estimator.name!r}: there is no critic "
             "to train; leave critic_lr out"
         )
+    if settings.horizon is not None and not settings.aggregation.endswith("_norm"):
+        raise UsageError(
+            f"horizon={settings.horizon} with aggregation={settings.aggregation}: only the two "
+            "that end in _norm divide by it; leave horizon out"
+        )
     base_updates = settings.option("base_updates")
     if settings.base_score == 0 and settings.base_updates != base_updates.default:
         raise UsageError(

@@ -22,6 +22,7 @@ MASK = ~LOSS.isnan()
         ("seq_mean_token_mean", 2.0),  # (1 + 2 + 3) / 3
         ("seq_mean_token_sum", 4.0),  # (4 + 2 + 6) / 3
         ("seq_mean_token_sum_norm", 1.0),  # 4 / horizon
+        ("token_sum_norm", 3.0),  # 12 / horizon
         ("prompt_mean", 2.1),  # (6 / 5 + 6 / 2) / 2 with rows 0 and 1 in one group
     ],
 )
@@ -95,6 +96,7 @@ def test_padding_and_rows_without_tokens_do_not_count(mode):
         ("token_mean_local", 2.1, 1.4),  # the same over 2 and 3 micro-batches
         ("token_mean", 12 / 7, 12 / 7),  # tokens are counted, not rows
         ("token_sum", 12.0, 12.0),
+        ("token_sum_norm", 3.0, 3.0),
     ],
 )
 def test_rows_without_tokens_count_in_the_divisor_only_on_request(mode, left_out, counted):
@@ -149,6 +151,7 @@ def test_weights_are_those_of_a_slow_loop(mode, count_masked_rows):
         "seq_mean_token_mean": mean_of_means(tokens),
         "seq_mean_token_sum": total / rows,
         "seq_mean_token_sum_norm": total / rows / 11,
+        "token_sum_norm": total / 11,
         "prompt_mean": mean_of_means(joined(group)),
     }[mode]
     found = aggregate(
@@ -188,10 +191,11 @@ def test_unknown_mode_names_the_nearest():
         weights(MASK, "token-mean")
 
 
+@pytest.mark.parametrize("mode", ["seq_mean_token_sum_norm", "token_sum_norm"])
 @pytest.mark.parametrize("horizon", [None, 0])
-def test_norm_needs_a_horizon(horizon):
+def test_norm_needs_a_horizon(mode, horizon):
     with pytest.raises(UsageError, match="horizon"):
-        weights(MASK, "seq_mean_token_sum_norm", horizon=horizon)
+        weights(MASK, mode, horizon=horizon)
 
 
 def test_prompt_mean_needs_groups():

@@ -100,7 +100,7 @@ def test_the_same_prompt_drawn_twice_makes_two_groups(
 
 
 @pytest.mark.parametrize(
-    ("aggregation", "expected"),
+    ("chosen", "expected"),
     [
         ("token_mean", 7 / 5),
         ("token_mean_local", 7 / 5),  # one microbatch
@@ -108,13 +108,17 @@ def test_the_same_prompt_drawn_twice_makes_two_groups(
         ("seq_mean_token_mean", (1 + 3) / 2),
         ("seq_mean_token_sum", (4 + 3) / 2),
         ("seq_mean_token_sum_norm", (4 + 3) / 2 / 4),  # a completion has up to 4 tokens
+        ("seq_mean_token_sum_norm horizon=7", (4 + 3) / 2 / 7),
+        ("token_sum_norm", (4 + 3) / 4),
+        ("token_sum_norm horizon=7", (4 + 3) / 7),
         ("prompt_mean", (1 + 3) / 2),
     ],
 )
 def test_four_tokens_of_loss_1_beside_one_of_loss_3(
-    make_spec: Callable[..., Any], recorder: Any, aggregation: str, expected: float
+    make_spec: Callable[..., Any], recorder: Any, chosen: str, expected: float
 ) -> None:
     """On-policy the loss of a token is minus its advantage."""
+    aggregation, _, horizon = chosen.partition(" horizon=")
     gradients = []
     for microbatches in (1, 2):
         spec = make_spec(
@@ -125,7 +129,9 @@ def test_four_tokens_of_loss_1_beside_one_of_loss_3(
             estimator="gae",
             loss="importance",
             aggregation=aggregation,
+            horizon=int(horizon) if horizon else None,
         )
+        check(spec)
         parts = assemble(spec, recorder)
         assert parts.task.completion_limit == 4
         collected = collect(parts, 1, 0.0)
@@ -150,6 +156,7 @@ def test_four_tokens_of_loss_1_beside_one_of_loss_3(
         ("prompt_mean", 1.0, 0.5),
         ("token_mean", 1.0, 1.0),
         ("token_sum", 4.0, 4.0),
+        ("token_sum_norm", 1.0, 1.0),
     ],
 )
 def test_a_completion_without_a_reward_counts_in_the_divisor_only_on_request(

@@ -108,7 +108,7 @@ def test_a_policy_that_samples_and_scores_differently_is_found_at_once(
 def test_a_minibatch_without_a_reward_is_skipped_and_counted(
     make_spec: Callable[..., Any], recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N20: one group in an optimiser step, and one group of four without a reward."""
+    """One group in an optimiser step, and one group of four without a reward."""
     from rlbench.builtin.rewards import TrueReward
 
     def score(self: Any, prompts: Any, completions: Any) -> Any:
@@ -126,7 +126,7 @@ def test_a_minibatch_without_a_reward_is_skipped_and_counted(
 def test_groups_without_signal_are_counted(
     make_spec: Callable[..., Any], recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N01: one group of equal rewards beside three with a winner."""
+    """One group of equal rewards beside three with a winner."""
     from rlbench.builtin.rewards import TrueReward
 
     def score(self: Any, prompts: Any, completions: Any) -> Any:
@@ -141,7 +141,7 @@ def test_groups_without_signal_are_counted(
 def test_the_controller_sees_one_kl_a_rollout_and_acts_on_the_next(
     make_spec: Callable[..., Any], recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N15: the KL summed over a completion, averaged over completions, before the steps."""
+    """The KL summed over a completion, averaged over completions, before the steps."""
 
     class Watching:
         coef = 0.5
@@ -178,7 +178,7 @@ def test_a_tracker_that_fails_costs_a_line_in_the_log(
 def test_an_estimator_may_draw_from_the_global_generators(
     make_spec: Callable[..., Any], recorder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R03: each seed has its own numbers, and the same ones each time."""
+    """Each seed has its own numbers, and the same ones each time."""
     import numpy as np
 
     def noisy(rollout: Any, **_: Any) -> Advantage:
@@ -201,6 +201,7 @@ def test_an_estimator_may_draw_from_the_global_generators(
         ({"group_size": 1, "estimator": "rloo"}, "'rloo'"),
         ({"minibatches": 5}, "minibatches=5 with prompts=4: .* 1 to 4"),
         ({"warmup": 2}, "warmup=2 with updates=2"),
+        ({"horizon": 4}, "horizon=4 with aggregation=token_mean: .* leave horizon out"),
         ({"task": "sort:shortest=9"}, "task 'sort' .*: shortest=9 is above longest=8"),
         ({"kl": "adaptive:min_coef=0.5"}, "kl 'adaptive' .*: coef=0.1: expected a start within"),
     ],
