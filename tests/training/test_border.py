@@ -1,4 +1,4 @@
-"""P05, P08: what a component hands back is checked, and the message says whose it is."""
+"""What a component hands back is checked, and the message says whose it is."""
 
 from collections.abc import Callable
 from typing import Any

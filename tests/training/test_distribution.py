@@ -11,7 +11,7 @@ def distribution(temperature: float = 1.0, top_p: float = 1.0, top_k: int = 0) -
 
 
 def test_temperature_divides_the_logits_before_anything_else() -> None:
-    # N22: logits [2, 1, 0] at temperature 0.5 are [4, 2, 0]:
+    # logits [2, 1, 0] at temperature 0.5 are [4, 2, 0]:
     # log p(2) = -log(e^4 + e^2 + 1) = -4.143; unscaled it is -log(e^2 + e + 1) = -2.408
     logits = torch.tensor([2.0, 1.0, 0.0])
     assert distribution(0.5).log_probs(logits)[2].item() == pytest.approx(-4.143, abs=1e-3)

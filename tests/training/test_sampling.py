@@ -62,7 +62,7 @@ def test_a_completion_that_reaches_the_limit_is_truncated_and_gets_no_end_token(
 
 
 def test_end_and_padding_may_share_an_id() -> None:
-    # N24: the end token is in the mask, the padding after it is not
+    # the end token is in the mask, the padding after it is not
     vocabulary = Vocabulary(tokens=("<end>", "a", "b"), pad=0, eos=0)
     policy = Fixed([[-9, 0, 0], [0.5, 0, 0], [-9, 0, 0], [0, 0, 0]])
     found = sample(
@@ -175,7 +175,7 @@ def test_the_same_stream_writes_the_same_text_whoever_asks_beside_it() -> None:
 
 
 def test_padding_and_neighbours_change_no_log_probability() -> None:
-    """R07: a completion scored alone, beside a longer one, and under more padding."""
+    """A completion scored alone, beside a longer one, and under more padding."""
     task = Sort()
     torch.manual_seed(0)
     policy = LSTM(layers=2).policy(task.vocabulary)
@@ -191,7 +191,7 @@ def test_padding_and_neighbours_change_no_log_probability() -> None:
 
 
 def test_the_first_completion_token_has_a_gradient() -> None:
-    """N23: two completions that differ only in their first token are told apart."""
+    """Two completions that differ only in their first token are told apart."""
     task = Addition()
     torch.manual_seed(0)
     policy = LSTM().policy(task.vocabulary)
