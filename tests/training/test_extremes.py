@@ -227,6 +227,13 @@ def test_what_float32_cannot_square_gives_numbers_or_ends_the_run(
         take_step(run)
 
 
+def test_a_gradient_that_float32_cannot_square_is_clipped(make_run: Callable[..., Run]) -> None:
+    run = make_run(estimator="dr_grpo", loss="pg", rewards=(1e30, -1e30), log_ratios=(0.0,))
+    assert 1e28 < take_step(run)["grad_norm"] < 1e32
+    left = [weight.grad for weight in run.parts.policy.parameters()]
+    assert torch.nn.utils.get_total_norm(left).item() == pytest.approx(1.0, rel=1e-5)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("broken", [math.nan, -math.inf])
 def test_a_log_prob_that_is_no_number_ends_the_run(
