@@ -125,7 +125,7 @@ def test_the_order_of_groups_does_not_matter(step: Callable[..., Step]) -> None:
 
 
 def test_a_row_without_a_reward_takes_no_part(step: Callable[..., Step]) -> None:
-    """N08: not in the loss, the KL or the entropy; its tokens are not counted."""
+    """Not in the loss, the KL or the entropy; its tokens are not counted."""
     parts, collected, advantage = step(kl="fixed", entropy_coef=0.01)
     rollout = collected.rollout
     rollout.reward[5] = float("nan")
@@ -167,7 +167,7 @@ def test_the_entropy_bonus_raises_the_entropy(step: Callable[..., Step]) -> None
 def test_a_larger_coefficient_pulls_harder_towards_the_base_policy(
     step: Callable[..., Step],
 ) -> None:
-    """N14: raising the coefficient lowers the KL that one step leaves."""
+    """Raising the coefficient lowers the KL that one step leaves."""
     left = []
     for coef in (0.0, 0.5, 5.0):
         parts, collected, advantage = step(kl="fixed")
