@@ -18,7 +18,7 @@ Use it from its file, ``rlbench run -l my_loss --plugin my_loss.py``, or install
 point ``[project.entry-points.rlbench]  my_loss = "my_loss"``.
 
 ``register(name, target, *, summary, needs=(), aliases=(), group_relative=False, exceptions={},
-only_if={})``:
+only_if={}, elsewhere={})``:
 
 name
     What users write. It matches ``^[a-z][a-z0-9_.-]*$``. A name with two owners can't be used.
@@ -42,6 +42,10 @@ exceptions
 only_if
     Options that have no effect unless another one has a certain value: ``{"eps": "std=true"}``.
     Setting such an option where it does nothing is refused, or two cells would be one.
+elsewhere
+    Names that others use for something near, each with the selection to write here, and more words
+    if needed: ``{"dual_clip": "clip:dual=3"}``. They are no aliases: asking for one is refused with
+    this advice. A name that means exactly this component with its defaults is an alias.
 
 When they are called: once per plugin, when a command first needs to know the components; built-ins
 first, then entry points in order of (distribution, name), then ``--plugin`` files in the order
@@ -77,6 +81,7 @@ class Register(Protocol):
         group_relative: bool = False,
         exceptions: Mapping[str, str] | None = None,
         only_if: Mapping[str, str] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         """Stage one component."""
 

@@ -23,33 +23,44 @@ def _estimators_of_groups(register: Register, module: str) -> None:
     register(
         "group",
         f"{module}.group:group",
-        summary="Reward against its group's mean, in standard deviations: GRPO (Shao et al. 2024).",
-        aliases=("grpo", "group_norm"),
+        summary="Less the group's mean, over its sd: GRPO (Shao 2024).",
+        aliases=("grpo",),
         group_relative=True,
         only_if={"ddof": "std=true", "eps": "std=true"},
+        elsewhere={
+            "group_norm": "group:eps=1e-9,kl=after",
+            "grpo_vectorized": "group:singleton=raw",
+            "standard": "group:ddof=0,eps=1e-8",
+            "dapo": "group, with -l clip:eps_high=0.28 and --set aggregation=token_mean",
+        },
     )
     register(
         "dr_grpo",
         f"{module}.group:dr_grpo",
-        summary="Reward against its group's mean, not divided: Dr. GRPO (Liu et al. 2025).",
+        summary="Reward less its group's mean: Dr. GRPO (Liu 2025).",
+        aliases=("centered",),
         group_relative=True,
     )
     register(
         "rloo",
         f"{module}.group:rloo",
-        summary="Reward against the mean of the other completions: RLOO (Ahmadian et al. 2024).",
+        summary="Reward less the others' mean: RLOO (Ahmadian 2024).",
+        aliases=("rloo_vectorized",),
         group_relative=True,
     )
     register(
         "opo",
         f"{module}.group:opo",
-        summary="Reward against its group's mean, weighted by length: OPO (Hao et al. 2025).",
+        summary="Reward less a mean weighted by length: OPO (Hao 2025).",
         group_relative=True,
+        elsewhere={
+            "optimal_token_baseline": "opo for one baseline a completion; one a token is not here"
+        },
     )
     register(
         "group_mean_batch_std",
         f"{module}.group:group_mean_batch_std",
-        summary="Group's mean, batch's standard deviation: Lite PPO (Liu et al. 2025), Magistral.",
+        summary="Group's mean, batch's sd: Lite PPO (Liu 2025).",
         aliases=("lite_ppo",),
         group_relative=True,
     )
@@ -60,32 +71,35 @@ def _estimators_of_batches(register: Register, module: str) -> None:
     register(
         "reinforce",
         f"{module}.reinforce:reinforce",
-        summary="Reward against the batch's mean, or raw (Williams 1992).",
+        summary="Reward less the batch's mean, or raw (Williams 1992).",
         only_if={"ddof": "std=true", "eps": "std=true"},
+        elsewhere={"raw_reward": "reinforce:baseline=none"},
     )
     register(
         "reinforce_pp",
         f"{module}.reinforce:reinforce_pp",
-        summary="Returns of tokens, whitened over the batch: REINFORCE++ (Hu et al. 2025).",
+        summary="Returns whitened over the batch: REINFORCE++ (Hu 2025).",
         aliases=("reinforce_plus_plus",),
         only_if=whitened,
+        elsewhere={"reinforce++": "reinforce_pp"},
     )
     register(
         "reinforce_pp_baseline",
         f"{module}.reinforce:reinforce_pp_baseline",
-        summary="Group's mean, then whitened over the batch: REINFORCE++ with baseline.",
-        aliases=("reinforce_plus_plus_baseline", "reinforce_baseline"),
+        summary="Less the group's mean, then whitened: REINFORCE++.",
+        aliases=("reinforce_plus_plus_baseline",),
         group_relative=True,
         exceptions={
             "equal_rewards": "the mean over the batch's tokens is subtracted after the group's, "
             "which gives a group of equal rewards one small number everywhere"
         },
         only_if=whitened,
+        elsewhere={"reinforce_baseline": "reinforce_pp_baseline:kl=after,ddof=0"},
     )
     register(
         "remax",
         f"{module}.reinforce:remax",
-        summary="Reward against that of the greedy completion: ReMax (Li et al. 2023).",
+        summary="Reward less that of the greedy answer: ReMax (Li 2023).",
         needs=("greedy_reward",),
     )
 
@@ -96,21 +110,22 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
     register(
         "gae",
         f"{module}.critic:gae",
-        summary="Generalised advantage estimation with a critic, as in PPO (Schulman et al. 2015).",
+        summary="Generalised advantage estimation (Schulman 2015).",
         needs=critic,
         only_if=whitened,
+        elsewhere={"ppo": "gae, with -l clip"},
     )
     register(
         "mc_returns",
         f"{module}.critic:mc_returns",
-        summary="Observed return minus the critic's value: GAE with lambda 1.",
+        summary="Return less the critic's value: GAE with lambda 1.",
         needs=critic,
         only_if=whitened,
     )
     register(
         "decoupled_gae",
         f"{module}.critic:decoupled_gae",
-        summary="GAE with one lambda for the policy and one for the critic: VC-PPO (Yuan 2025).",
+        summary="GAE, another lambda for the critic: VC-PPO (Yuan 2025).",
         aliases=("vc_ppo",),
         needs=critic,
         only_if=whitened,
@@ -118,7 +133,7 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
     register(
         "length_adaptive_gae",
         f"{module}.critic:length_adaptive_gae",
-        summary="GAE whose lambda grows with the completion's length: VAPO (Yue et al. 2025).",
+        summary="GAE with lambda by length: VAPO (Yue 2025).",
         aliases=("vapo",),
         needs=critic,
         only_if=whitened,
@@ -126,7 +141,7 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
     register(
         "group_gae",
         f"{module}.critic:group_gae",
-        summary="GAE first, then normalised over the group at each token position.",
+        summary="GAE, then standardised in the group by position.",
         needs=critic,
         group_relative=True,
     )
@@ -143,41 +158,60 @@ def rlbench_register_losses(register: Register) -> None:
 
 def _losses_of_tokens(register: Register, module: str) -> None:
     register(
-        "pg", f"{module}.plain:pg", summary="Plain policy gradient: REINFORCE (Williams 1992)."
+        "pg",
+        f"{module}.plain:pg",
+        summary="Plain policy gradient: REINFORCE (Williams 1992).",
+        aliases=("gpg",),
+        elsewhere={"reinforce": "pg", "vanilla": "pg for ROLL's"},
     )
     register(
         "importance",
         f"{module}.plain:importance",
-        summary="Unbounded importance ratio, what PPO bounds (Kakade and Langford 2002).",
+        summary="Unbounded importance ratio (Kakade and Langford 2002).",
         aliases=("importance_sampling",),
     )
     register(
         "penalty",
         f"{module}.plain:penalty",
-        summary="A KL penalty to the old policy instead of a clip: PPO (Schulman et al. 2017).",
+        summary="A KL penalty to the old policy instead of a clip (Schulman 2017).",
         aliases=("ppo_penalty",),
     )
     register(
         "clip",
         f"{module}.clipping:clip",
-        summary="Clipped importance ratio: PPO (Schulman et al. 2017).",
+        summary="Clipped importance ratio: PPO (Schulman 2017).",
         aliases=("ppo_clip",),
+        elsewhere={
+            "vanilla": "clip:dual=3 for verl's",
+            "dual_clip": "clip:dual=3",
+            "clip_higher": "clip:eps_high=0.28",
+            "regular": "clip",
+            "ppo": "clip, with -e gae",
+            "grpo": "clip, with -e group; for TRL's loss_type --set "
+            "aggregation=seq_mean_token_mean",
+            "dr_grpo": "clip, with -e dr_grpo; for TRL's loss_type --set "
+            "aggregation=seq_mean_token_sum_norm",
+            "dapo": "clip:eps_high=0.28, with -e group and --set aggregation=token_mean; TRL's "
+            "loss_type is the aggregation alone",
+            "bnpo": "clip, with --set aggregation=token_mean_local",
+        },
     )
     register(
         "two_sided",
         f"{module}.clipping:two_sided",
-        summary="PPO's clip, with the ratio bounded for negative advantages: INTELLECT-2 (2025).",
+        summary="A clip that bounds negative advantages too: INTELLECT-2 (2025).",
+        aliases=("two_sided_clip",),
     )
     register(
         "cispo",
         f"{module}.weighting:cispo",
-        summary="Policy gradient, weighted by the clipped ratio: CISPO (MiniMax 2025).",
+        summary="Policy gradient times the clipped ratio: CISPO (MiniMax 2025).",
         exceptions={"value_gradient": "the ratio is a detached weight"},
     )
     register(
         "sapo",
         f"{module}.weighting:sapo",
-        summary="A gradient that fades as the ratio leaves 1: SAPO (Gao et al. 2025).",
+        summary="A gradient that fades as the ratio leaves 1: SAPO (Gao 2025).",
     )
 
 
@@ -185,19 +219,20 @@ def _losses_of_sequences(register: Register, module: str) -> None:
     register(
         "gspo",
         f"{module}.sequence:gspo",
-        summary="Clipped ratio of the whole completion: GSPO (Zheng et al. 2025).",
+        summary="Clipped ratio of the whole completion: GSPO (Zheng 2025).",
+        elsewhere={"luspo": "gspo, with --set aggregation=seq_mean_token_sum"},
     )
     register(
         "gspo_token",
         f"{module}.sequence:gspo_token",
-        summary="The completion's ratio with an advantage for each token (Zheng et al. 2025).",
+        summary="The completion's ratio, an advantage a token (Zheng 2025).",
         exceptions={"value_gradient": "the ratio of the completion is a detached weight"},
     )
     register(
         "gmpo",
         f"{module}.sequence:gmpo",
-        summary="Geometric mean of clipped ratios: GMPO (Zhao et al. 2025).",
-        aliases=("geo_mean",),
+        summary="Geometric mean of clipped ratios: GMPO (Zhao 2025).",
+        elsewhere={"geo_mean": "gmpo:eps=0.2, with --set aggregation=seq_mean_token_mean"},
     )
 
 
@@ -206,14 +241,14 @@ def _losses_that_select(register: Register, module: str) -> None:
     register(
         "clip_cov",
         f"{module}.selecting:clip_cov",
-        summary="PPO's clip, less the tokens of high covariance (Cui et al. 2025).",
+        summary="PPO's clip, less tokens of high covariance (Cui 2025).",
         needs=("whole_step",),
         exceptions={"on_policy_gradient": covariant},
     )
     register(
         "kl_cov",
         f"{module}.selecting:kl_cov",
-        summary="Free ratio, with a penalty on tokens of the highest covariance (Cui et al. 2025).",
+        summary="Free ratio, with a penalty on high covariance (Cui 2025).",
         needs=("whole_step",),
     )
 
@@ -229,39 +264,49 @@ def rlbench_register_kl_controllers(register: Register) -> None:
         f"{module}.given:Fixed",
         summary="A coefficient that never changes.",
         needs=reference,
+        elsewhere={
+            "kl": "fixed:place=reward",
+            "k1": "fixed:place=reward",
+            "mse": "fixed:estimator=k2",
+            "k2": "fixed:estimator=k2",
+            "low_var_kl": "fixed:estimator=k3",
+            "k3": "fixed:estimator=k3",
+        },
     )
     register(
         "schedule",
         f"{module}.given:Schedule",
-        summary="From one coefficient to another, linear or cosine, with a warm-up.",
+        summary="From one coefficient to another, with a warm-up.",
         needs=reference,
         exceptions={"nan_ignored": "it counts updates, whatever was measured in them"},
     )
     register(
         "adaptive",
         f"{module}.feedback:Adaptive",
-        summary="Doubles or halves the coefficient to stay near a target (Schulman et al. 2017).",
+        summary="Doubles or halves the coefficient by a target (Schulman 2017).",
         needs=reference,
     )
     register(
         "proportional",
         f"{module}.feedback:Proportional",
-        summary="Moves the coefficient in proportion to the error (Ziegler et al. 2019).",
+        summary="Moves the coefficient in proportion to the error (Ziegler 2019).",
         needs=reference,
-        aliases=("ziegler",),
+        aliases=("ziegler", "adaptive_proportional"),
+        elsewhere={"target_kl": "proportional to steer the penalty (verl, TRL)"},
     )
     register(
         "pid",
         f"{module}.feedback:PID",
-        summary="Steers to a target as a PID controller: PID Lagrangian (Stooke et al. 2020).",
+        summary="Steers to a target as a PID controller (Stooke 2020).",
         needs=reference,
         aliases=("pid_lagrangian",),
     )
     register(
         "target_stop",
         f"{module}.stopping:TargetStop",
-        summary="Ends an update early when the policy moved too far; no penalty (target_kl).",
-        aliases=("target_kl",),
+        summary="Ends an update early when the policy moved too far; no penalty.",
+        aliases=("target_kl_stop",),
+        elsewhere={"target_kl": "target_stop to end updates early (CleanRL, Stable-Baselines3)"},
     )
 
 

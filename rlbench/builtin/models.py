@@ -67,7 +67,12 @@ class LSTMNetwork(nn.Module):
 
 
 class LSTM:
-    """An LSTM language model."""
+    """An LSTM language model: embedding, LSTM and a linear head, with torch's initialisation.
+
+    The critic is a network of its own. It starts with the embedding and the LSTM of the base
+    policy, and says 0 everywhere. A prompt is read once for all of its completions, since the state
+    after it is all that they need to know.
+    """
 
     def __init__(
         self,
@@ -79,9 +84,9 @@ class LSTM:
         """Choose the size.
 
         Args:
-            embed: Width of the embedding.
-            hidden: Width of each LSTM layer.
-            layers: LSTM layers.
+            embed: Width of the embedding, usually 16 to 256.
+            hidden: Width of each LSTM layer, usually 32 to 512.
+            layers: LSTM layers, usually 1 or 2.
         """
         self._size = {"embed": embed, "hidden": hidden, "layers": layers}
 

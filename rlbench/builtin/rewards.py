@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class TrueReward:
-    """The task's own score."""
+    """The task's own score, ``reward = score``: training and evaluation want the same.
+
+    A completion that the task can't score, NaN, takes no part in anything.
+    """
 
     _task: Task
 

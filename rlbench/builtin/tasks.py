@@ -75,7 +75,7 @@ class Addition:
         """Choose the size of the operands.
 
         Args:
-            digits: Digits of each operand.
+            digits: Digits of each operand, usually 1 to 3; the sum has one more.
         """
         self._digits = digits
         self.vocabulary = Vocabulary(
@@ -151,8 +151,8 @@ class Sort:
         """Choose how many digits a prompt has.
 
         Args:
-            shortest: Least number of digits.
-            longest: Largest number of digits.
+            shortest: Least number of digits, usually 3.
+            longest: Largest number of digits, usually 8.
 
         Raises:
             ValueError: If shortest is above longest.

@@ -71,6 +71,7 @@ class Component:
     exceptions: Mapping[str, str] = field(hash=False)
     owner: Owner
     only_if: Mapping[str, str] = field(default_factory=dict, hash=False)
+    elsewhere: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,7 +141,8 @@ class Registry:
         """Look a component up by its name or alias.
 
         Raises:
-            UsageError: Nobody owns the name, or several do: all of them are named.
+            UsageError: Nobody owns the name, or several do: all of them are named. Of a name that
+                others use for something near, the message says what to write.
         """
         if kind not in KINDS:
             raise UsageError.unknown("kind", kind, KINDS)
@@ -156,9 +158,17 @@ class Registry:
         return claimants[0]
 
     def _unknown(self, kind: Kind, name: str) -> UsageError:
-        known = [n for c in self._components if c.kind == kind for n in c.names]
+        of_kind = [c for c in self._components if c.kind == kind]
         broken = "; ".join(map(str, self._broken))
-        return UsageError.unknown(kind, name, known, hint=broken)
+        advice = dict.fromkeys(c.elsewhere[name] for c in of_kind if name in c.elsewhere)
+        others = dict.fromkeys(c.kind for c in self._components if name in c.names)
+        if not advice and not others:
+            known = [n for c in of_kind for n in c.names]
+            return UsageError.unknown(kind, name, known, hint=broken)
+        message = f"unknown {kind} {name!r}; "
+        message += "write " if advice else f"{name!r} is of the kind "
+        message += " or ".join(advice or others)
+        return UsageError(f"{message} ({broken})" if broken else message)
 
 
 def _ambiguous(kind: Kind, name: str, claimants: Iterable[Component]) -> str:

@@ -218,6 +218,7 @@ class Registrar:
         group_relative: object = False,
         exceptions: object = None,
         only_if: object = None,
+        elsewhere: object = None,
     ) -> None:
         """Check and stage one component.
 
@@ -236,6 +237,7 @@ class Registrar:
             group_relative=_group_relative(what, self._kind, group_relative),
             exceptions=_exceptions(what, exceptions),
             only_if=_only_if(what, only_if),
+            elsewhere=_elsewhere(what, elsewhere),
             owner=self._owner,
         )
         for alias in component.aliases:
@@ -317,6 +319,16 @@ def _only_if(what: str, only_if: object) -> dict[str, str]:
             raise PluginError(
                 f"{what}: only_if: {option!r}: {condition!r} is no other=value, such as 'std=true'"
             )
+    return dict(given)
+
+
+def _elsewhere(what: str, elsewhere: object) -> dict[str, str]:
+    given = {} if elsewhere is None else elsewhere
+    if not isinstance(given, Mapping):
+        raise PluginError(f"{what}: elsewhere={given!r} is no mapping of names to advice")
+    for name, advice in given.items():
+        if not isinstance(name, str) or not isinstance(advice, str) or not advice.strip():
+            raise PluginError(f"{what}: elsewhere: name {name!r} needs what to write instead")
     return dict(given)
 
 

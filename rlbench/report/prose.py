@@ -1,5 +1,7 @@
 """Docstrings as text for a terminal: cut into sections and wrapped, formulas and tables left whole.
 
+A table that is wider than the terminal becomes a list of its rows.
+
 Inline code stands between double backticks in a docstring and between single ones here. It is not
 broken unless it is wider than the terminal. A paragraph that is nothing but code is a formula: it
 has lines of its own, indented.
@@ -71,7 +73,7 @@ def layout(title: str, blocks: Sequence[Sequence[str]], width: int) -> str:
     Args:
         title: Decides whether the section is a list of entries.
         blocks: Paragraphs, each a list of lines.
-        width: Columns to wrap to; tables and examples are kept as they are.
+        width: Columns to wrap to; tables that fit and examples are kept as they are.
 
     Returns:
         Text without a newline at the end; empty if there is none.
@@ -103,19 +105,20 @@ def wrap(text: str, width: int, *, hang: int = 0) -> list[str]:
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
-def two_columns(rows: Sequence[tuple[str, str]], width: int) -> str:
+def two_columns(rows: Sequence[tuple[str, str]], width: int, left: int | None = None) -> str:
     """Lay out names and texts; a long name gets a line of its own.
 
     Args:
         rows: Pairs of a name and its text; each line of a text is wrapped by itself.
         width: Columns of both together.
+        left: Columns of the names; none takes those of the longest, within reason.
 
     Returns:
         Indented text, without a newline at the end.
     """
     if not rows:
         return ""
-    left = min(max(len(name) for name, _ in rows), 28)
+    left = left or min(max(len(name) for name, _ in rows), 28)
     room = max(width - left - 4, 20)
     lines = []
     for name, text in rows:
@@ -126,6 +129,11 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int) -> str:
         lines.append(f"  {name:<{left}}  {wrapped[0]}".rstrip())
         lines += [f"  {'':<{left}}  {line}" for line in wrapped[1:]]
     return "\n".join(lines)
+
+
+def is_table(block: Sequence[str]) -> bool:
+    """Whether a paragraph is a table between rules of equals signs."""
+    return any(_RULE.fullmatch(line) for line in block)
 
 
 def _blocks(documentation: str) -> Iterator[list[str]]:
@@ -174,12 +182,9 @@ def _text(blocks: Sequence[Sequence[str]], width: int) -> str:
     text, above = "", ""
     for block in blocks:
         formula = _FORMULA.fullmatch(" ".join(line.strip() for line in block))
-        verbatim = (
-            any(_RULE.fullmatch(line) for line in block)
-            or block[0].startswith(">>>")
-            or block[0][0].isspace()
-        )
-        if verbatim:
+        if is_table(block):
+            kind, lines = "table", _table(block, width - 2)
+        elif block[0].startswith(">>>") or block[0][0].isspace():
             kind, lines = "verbatim", list(block)
         elif formula:
             kind, lines = "formula", _formula(formula[1], width - 4)
@@ -188,6 +193,26 @@ def _text(blocks: Sequence[Sequence[str]], width: int) -> str:
         gap = "" if not text else "\n" if kind == above == "formula" else "\n\n"
         text, above = text + gap + textwrap.indent("\n".join(lines), "  "), kind
     return text
+
+
+def _table(block: Sequence[str], width: int) -> list[str]:
+    """As it is if it fits; else row by row, the first column before the others."""
+    if max(map(len, block)) <= width:
+        return [_CODE.sub(r"`\1`  ", line).rstrip() for line in block]
+    rule = next(line for line in block if _RULE.fullmatch(line))
+    starts = [column.start() for column in re.finditer("=+", rule)]
+    spans = [slice(*span) for span in zip(starts, [*starts[1:], None], strict=True)]
+    rows: list[list[str]] = []
+    for line in block:
+        cells = [line[span].strip() for span in spans]
+        if _RULE.fullmatch(line):
+            continue
+        if cells[0]:
+            rows.append(cells)
+        elif rows:
+            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
+    texts = [(first, "\n".join(filter(None, others))) for first, *others in rows]
+    return textwrap.dedent(two_columns(texts, width + 2)).splitlines()
 
 
 def _formula(code: str, width: int) -> list[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlbench.plugin import kl
+from rlbench.plugin.registry import BUILTIN
 from rlbench.plugin.signature import options
-from rlbench.report.prose import DESCRIPTION, layout, sections, two_columns, wrap
+from rlbench.report.prose import DESCRIPTION, is_table, layout, sections, two_columns, wrap
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,6 +33,37 @@ ORDER = (
 )
 """Sections of a component's documentation, in the order they are shown in; others follow."""
 
+HEADINGS = {"see": "source", "differs": "variants by library"}
+"""What a section is called here, where that is not the word that docstrings have."""
+
+NEEDS = {
+    "values": "a critic is trained",
+    "last_value": "its value after the last token",
+    "greedy_reward": "one more completion for each prompt",
+    "ref_logp": "a pass of the base policy",
+    "whole_step": "the optimiser step in one batch, whatever microbatches says",
+}
+"""What it costs that a component needs something."""
+
+TRAINERS_METRICS: Mapping[Kind, Mapping[str, str]] = {
+    "estimator": {"flat_groups": "Share of groups whose rewards are all equal."},
+    "loss": {
+        "loss": "The objective as minimised, with the terms of KL and entropy.",
+        "kl_old": "KL from the policy that sampled to the one trained, by k3, nats a token.",
+        "ratio_clamped": "Share of tokens whose log-ratio left ±20.",
+    },
+}
+"""What a run logs for every component of a kind, beside what the component logs."""
+
+CRITICS_METRICS = {
+    "value_loss": "Half the mean squared error of the critic.",
+    "explained_variance": "Of the critic: 1 - Var(returns - values) / Var(returns).",
+}
+"""What a run logs if its estimator needs values."""
+
+EXPLAINED = {"aggregation": "rlbench.aggregation"}
+"""Settings with a module whose documentation has a table of what their values mean."""
+
 
 def list_text(registry: Registry, kinds: Sequence[Kind], width: int = 80) -> str:
     """List components with their summaries, one heading for each kind.
@@ -42,23 +74,30 @@ def list_text(registry: Registry, kinds: Sequence[Kind], width: int = 80) -> str
         width: Columns to wrap summaries to.
 
     Returns:
-        Text without a newline at the end. A component of anybody but rlbench has its owner beside
-        it; a name with two owners is marked, because it can't be used.
+        Text without a newline at the end. Components of anybody but rlbench stand below the name of
+        their owner, aliases at the end of a kind. A name with two owners is marked, because it
+        can't be used.
     """
-    blocks = []
-    for kind in kinds:
-        components = registry.components(kind)
-        rows = []
-        for component in components:
-            names = [component.name, *component.aliases]
-            text = component.summary
-            if component.owner.distribution != "rlbench":
-                text += f" [{component.owner}]"
-            if len({id(c) for name in names for c in registry.owners(kind, name)}) > 1:
-                text += " AMBIGUOUS: several plugins claim this name, so it can't be used."
-            rows.append((", ".join(names), text))
-        blocks.append(f"{kind}\n{two_columns(rows, width) or '  (none installed)'}")
-    return "\n\n".join(blocks)
+    return "\n\n".join(_list_of_kind(registry, kind, width) for kind in kinds)
+
+
+def _list_of_kind(registry: Registry, kind: Kind, width: int) -> str:
+    components = registry.components(kind)
+    if not components:
+        return f"{kind}\n  (none installed)"
+    left = max(len(component.name) for component in components)
+    rows: dict[str, list[tuple[str, str]]] = {kind: []}  # by heading: rlbench's own come first
+    for component in components:
+        own = component.owner.distribution == BUILTIN
+        claimants = {id(c) for name in component.names for c in registry.owners(kind, name)}
+        mark = " AMBIGUOUS: several plugins claim this name, so it can't be used."
+        rows.setdefault(kind if own else f"{kind} [{component.owner}]", []).append(
+            (component.name, component.summary + (mark if len(claimants) > 1 else ""))
+        )
+    aliases = ", ".join(f"{alias}={c.name}" for c in components for alias in c.aliases)
+    if aliases:
+        rows["also"] = [("(alias=name)", aliases)]
+    return "\n".join(f"{head}\n{two_columns(of, width, left)}" for head, of in rows.items() if of)
 
 
 def settings_text(width: int = 80) -> str:
@@ -68,7 +107,10 @@ def settings_text(width: int = 80) -> str:
 
 def setting_text(name: str, width: int = 80) -> str:
     """Describe one setting; UsageError with the nearest name if there is none."""
-    return f"setting\n{_options([Settings.option(name)], width)}"
+    text = f"setting\n{_options([Settings.option(name)], width)}"
+    explained = sections(docstring(EXPLAINED.get(name, ""))).get(DESCRIPTION, [])
+    tables = [block for block in explained if is_table(block)]
+    return f"{text}\n\n{layout('values', tables, width)}" if tables else text
 
 
 def component_text(component: Component, width: int = 80) -> str:
@@ -84,23 +126,40 @@ def component_text(component: Component, width: int = 80) -> str:
     Returns:
         Text without a newline at the end.
     """
-    facts = [("owner", str(component.owner)), ("target", component.target)]
-    if component.aliases:
-        facts.append(("aliases", ", ".join(component.aliases)))
-    if component.needs:
-        facts.append(("needs", ", ".join(component.needs)))
-    if component.group_relative:
-        facts.append(("compares", "completions of one prompt, so group_size must be 2 or more"))
-    facts += [(f"breaks {rule}", reason) for rule, reason in component.exceptions.items()]
     known = options(component)
     blocks = [
         "\n".join(wrap(f"{component.kind} {component.name}: {component.summary}", width, hang=2)),
-        two_columns(facts, width),
+        two_columns(_facts(component), width),
         f"options\n{_options(known, width, component.only_if)}" if known else "no options",
     ]
     for title, paragraphs in _documentation(component).items():
-        blocks += filter(None, [layout(title, paragraphs, width)])
+        text = layout(title, paragraphs, width)
+        blocks += [HEADINGS.get(title, title) + text.removeprefix(title)] if text else []
+    logged = dict(TRAINERS_METRICS.get(component.kind, {}))
+    if "values" in component.needs:
+        logged |= CRITICS_METRICS
+    if logged:
+        blocks.append(f"metrics of the trainer\n{two_columns(list(logged.items()), width)}")
     return "\n\n".join(blocks)
+
+
+def _facts(component: Component) -> list[tuple[str, str]]:
+    """Whose it is, what it is called, what it needs, what it breaks."""
+    facts = [("owner", str(component.owner)), ("target", component.target)]
+    if component.aliases:
+        facts.append(("aliases", ", ".join(component.aliases)))
+    if component.elsewhere:
+        named = component.elsewhere.items()
+        facts.append(("elsewhere", "\n".join(f"{name}: write {text}" for name, text in named)))
+    needs = [f"{need} ({NEEDS[need]})" if need in NEEDS else need for need in component.needs]
+    if needs or component.kind in ("estimator", "loss", "kl"):
+        facts.append(("needs", ", ".join(needs) or "nothing more than every run has"))
+    if component.group_relative:
+        facts.append(("compares", "completions of one prompt, so group_size must be 2 or more"))
+    if component.exceptions:
+        broken = component.exceptions.items()
+        facts.append(("breaks", "\n".join(f"{rule}: {reason}" for rule, reason in broken)))
+    return facts
 
 
 def plugins_text(registry: Registry, width: int = 80) -> str:
@@ -139,7 +198,7 @@ def docstring(target: str) -> str:
     """Read the documentation of ``module:attribute`` from its source, without importing it.
 
     Args:
-        target: As a plugin registered it.
+        target: As a plugin registered it; a module alone for the module's own.
 
     Returns:
         The cleaned docstring; empty if there is none or the source can't be found.
@@ -149,14 +208,13 @@ def docstring(target: str) -> str:
     if path is None:
         return ""
     try:
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+        documented: ast.AST | None = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return ""
-    documented: ast.AST | None = None
-    for name in attribute.split("."):
-        documented = next((node for node in body if getattr(node, "name", None) == name), None)
+    for name in attribute.split(".") if attribute else ():
         body = getattr(documented, "body", [])
-    if not isinstance(documented, (ast.FunctionDef, ast.ClassDef)):
+        documented = next((node for node in body if getattr(node, "name", None) == name), None)
+    if not isinstance(documented, (ast.Module, ast.FunctionDef, ast.ClassDef)):
         return ""
     return ast.get_docstring(documented) or ""
 
@@ -173,6 +231,8 @@ def _documentation(component: Component) -> Sections:
             found[title] = added.pop(DESCRIPTION, [])
             for shared in ("see", "differs", "metrics"):
                 found.setdefault(shared, []).extend(added.get(shared, []))
+    if component.kind in TRAINERS_METRICS:
+        found.setdefault("metrics", [["None of its own."]])
     order = [title for title in ORDER if title in found]
     return {title: found[title] for title in dict.fromkeys([*order, *found])}
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from rlbench.errors import UsageError
+from rlbench.errors import PluginError, UsageError
 from rlbench.plugin.loading import load
 from rlbench.plugin.registry import KINDS, Component, Owner, Problem, Registry
+from rlbench.plugin.selection import parse
 
 A = Owner("a", "rlbench-a", "1.0")
 B = Owner("b", "rlbench-b", "2.0")
 
+PLUGIN = """
+from rlbench import hookimpl
 
-def component(name, owner, *, aliases=(), kind="loss"):
+@hookimpl
+def rlbench_register_losses(register):
+    register("mine", "m:f", summary="x", elsewhere={advice})
+"""
+
+
+def component(name, owner, *, aliases=(), kind="loss", elsewhere=None):
     return Component(
         kind=kind,
         name=name,
@@ -23,6 +34,7 @@ def component(name, owner, *, aliases=(), kind="loss"):
         group_relative=False,
         exceptions={},
         owner=owner,
+        elsewhere=elsewhere or {},
     )
 
 
@@ -37,8 +49,46 @@ def test_the_nearest_name_is_offered_and_aliases_are_names():
         registry.find("loss", "othr")
     with pytest.raises(UsageError, match="unknown loss 'zzz'; known: mine, other"):
         registry.find("loss", "zzz")
-    with pytest.raises(UsageError, match="unknown task 'mine'; there is none"):
-        registry.find("task", "mine")
+    with pytest.raises(UsageError, match="unknown task 'yours'; there is none"):
+        registry.find("task", "yours")
+
+
+def test_a_name_of_another_kind_is_found_there():
+    registry = Registry([component("mine", A, aliases=("other",)), component("mind", A, kind="kl")])
+    with pytest.raises(UsageError, match=r"^unknown kl 'mine'; 'mine' is of the kind loss$"):
+        registry.find("kl", "mine")
+    with pytest.raises(UsageError, match=r"^unknown task 'other'; 'other' is of the kind loss$"):
+        registry.find("task", "other")
+
+
+def test_a_name_that_others_use_is_refused_with_what_to_write():
+    registry = Registry(
+        [
+            component("mine", A, elsewhere={"their": "mine:x=3", "both": "mine for A"}),
+            component("theirs", B, elsewhere={"both": "theirs:y=1 for B"}),
+            component("their", B, kind="task", elsewhere={"mine": "their"}),
+        ],
+        [Problem(B, "not loaded")],
+    )
+    with pytest.raises(UsageError, match=r"^unknown loss 'their'; write mine:x=3 \(rlbench-b"):
+        registry.find("loss", "their")
+    with pytest.raises(UsageError, match="'both'; write mine for A or theirs:y=1 for B"):
+        registry.find("loss", "both")
+    # advice is no name: it takes none away, and is no clash
+    assert registry.find("loss", "mine").owner == A
+    assert registry.find("task", "their").owner == B
+    assert len(registry.problems) == 1
+
+
+@pytest.mark.parametrize("advice", ['["x"]', '{"x": ""}', '{"x": 1}', '{1: "x"}'])
+def test_advice_is_names_with_texts(staged, advice):
+    with pytest.raises(PluginError, match="loss 'mine': elsewhere"):
+        staged(PLUGIN.format(advice=advice))
+
+
+def test_advice_of_a_plugin_is_kept(staged):
+    (mine,) = staged(PLUGIN.format(advice='{"their": "mine:x=3"}'))
+    assert mine.elsewhere == {"their": "mine:x=3"}
 
 
 def test_an_unknown_kind_is_refused():
@@ -115,3 +165,59 @@ def test_the_built_in_components_have_all_names_to_themselves():
     assert registry.find("kl", "ziegler").name == "proportional"
     own = [c for c in registry.components() if c.owner.distribution == "rlbench"]
     assert {c.kind for c in own} == set(KINDS) - {"tracker"}
+
+
+def test_the_advice_of_built_in_components_can_be_followed():
+    registry = load()
+    advised = [(c, name, text) for c in registry.components() for name, text in c.elsewhere.items()]
+    assert ("clip", "dual_clip") in {(c.name, name) for c, name, _ in advised}
+    for component, name, text in advised:
+        selection = re.match(r"[^\s;]+", text)[0].rstrip(",")
+        assert parse(registry, component.kind, selection).label == selection
+        assert selection.partition(":")[0] == component.name
+        assert registry.owners(component.kind, name) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "means"),
+    [
+        ("estimator", "grpo", "group"),
+        ("estimator", "reinforce_plus_plus", "reinforce_pp"),
+        ("estimator", "reinforce_plus_plus_baseline", "reinforce_pp_baseline"),
+        ("estimator", "rloo_vectorized", "rloo"),
+        ("estimator", "centered", "dr_grpo"),
+        ("loss", "gpg", "pg"),
+        ("loss", "importance_sampling", "importance"),
+        ("loss", "ppo_penalty", "penalty"),
+        ("loss", "two_sided_clip", "two_sided"),
+        ("kl", "pid_lagrangian", "pid"),
+        ("kl", "adaptive_proportional", "proportional"),
+        ("kl", "target_kl_stop", "target_stop"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_the_same_thing(kind, name, means):
+    assert load().find(kind, name).name == means
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "advice"),
+    [
+        ("loss", "vanilla", "write pg for ROLL's or clip:dual=3 for verl's"),
+        ("loss", "dual_clip", "write clip:dual=3"),
+        ("loss", "clip_higher", "write clip:eps_high=0.28"),
+        ("loss", "geo_mean", "write gmpo:eps=0.2, with --set aggregation=seq_mean_token_mean"),
+        ("loss", "bnpo", "write clip, with --set aggregation=token_mean_local"),
+        ("loss", "dapo", "write clip:eps_high=0.28, with -e group"),
+        ("loss", "dr_grpo", "write clip, with -e dr_grpo"),
+        ("estimator", "dapo", "write group, with -l clip:eps_high=0.28"),
+        ("estimator", "group_norm", "write group:eps=1e-9,kl=after"),
+        ("estimator", "reinforce_baseline", "write reinforce_pp_baseline:kl=after,ddof=0"),
+        ("estimator", "optimal_token_baseline", "write opo for one baseline a completion"),
+        ("estimator", "clip", "'clip' is of the kind loss"),
+        ("kl", "low_var_kl", "write fixed:estimator=k3"),
+        ("kl", "target_kl", "write proportional to steer .* or target_stop to end updates early"),
+    ],
+)
+def test_names_that_mean_something_else_say_what_to_write(kind, name, advice):
+    with pytest.raises(UsageError, match=f"^unknown {kind} {name!r}; {advice}"):
+        load().find(kind, name)

@@ -90,15 +90,15 @@ def test_prose_is_wrapped_and_formulas_are_not() -> None:
     )
 
 
-def test_tables_examples_and_code_stay_as_they_are() -> None:
+def test_tables_that_fit_examples_and_code_stay_as_they_are() -> None:
     documentation = """
         Before.
 
-        ====  ======================================
-        name  a column that is wider than the screen
-        ====  ======================================
+        ====  ========================
+        name  a column
+        ====  ========================
         a     b
-        ====  ======================================
+        ====  ========================
 
         >>> f(1,   2)
         3
@@ -107,6 +107,35 @@ def test_tables_examples_and_code_stay_as_they_are() -> None:
         """
     assert shown(documentation) == "description\n" + textwrap.indent(
         textwrap.dedent(documentation).strip(), "  "
+    )
+
+
+def test_code_in_a_table_keeps_its_columns() -> None:
+    table = "=====  ====\n``a``  b\nlong   c\n=====  ===="
+    assert shown(table).splitlines()[2:4] == ["  `a`    b", "  long   c"]
+
+
+def test_a_table_that_is_too_wide_becomes_a_list_of_rows() -> None:
+    text = shown(
+        """
+        ===== ============ =========================
+        name  value        what it is
+        ===== ============ =========================
+        one   a short text ``x``, and in words: a
+                           long text of two lines
+        two                nothing much
+        ===== ============ =========================
+        """
+    )
+    assert text == textwrap.dedent(
+        """\
+        description
+          name  value
+                what it is
+          one   a short text
+                `x`, and in words: a long text
+                of two lines
+          two   nothing much"""
     )
 
 
@@ -148,6 +177,10 @@ def test_metrics_told_with_the_returned_value_are_listed(metrics: str) -> None:
 def test_metrics_in_free_text_stay_text() -> None:
     text = shown("Returns:\n    Metrics: as those of ``clip``.")
     assert text == "metrics\n  as those of `clip`."
+
+
+def test_names_can_be_given_more_room_than_they_need() -> None:
+    assert two_columns([("a", "b")], 60, 4) == "  a     b"
 
 
 def test_names_too_long_for_their_column_have_a_line_of_their_own() -> None:

@@ -19,53 +19,53 @@ def rlbench_register_estimators(register: Register) -> None:
     register(
         "gpg",
         f"{__name__}.estimators:gpg",
-        summary="Centred in the group, scaled up for groups without signal: GPG (Chu et al. 2025).",
+        summary="Centred, scaled up for flat groups: GPG (Chu 2025).",
         group_relative=True,
     )
     register(
         "max_rl",
         f"{__name__}.estimators:max_rl",
-        summary="Centred in the group, over its mean: MaxRL (Tajwar et al. 2026).",
+        summary="Centred, over the group's mean: MaxRL (Tajwar 2026).",
         group_relative=True,
     )
     register(
         "passk_best",
         f"{__name__}.passk:passk_best",
-        summary="Only the best of a group, by its lead over the second (Tang et al. 2025).",
+        summary="The best of a group, by its lead alone (Tang 2025).",
         aliases=("grpo_passk",),
         group_relative=True,
     )
     register(
         "passk_analytic",
         f"{__name__}.passk:passk_analytic",
-        summary="Standardised success of groups of k: Pass@k Training (Chen et al. 2025).",
+        summary="Success of groups of k: Pass@k Training (Chen 2025).",
         group_relative=True,
         exceptions={"kl_in_reward": NO_PENALTY},
     )
     register(
         "pkpo",
         f"{__name__}.passk:pkpo",
-        summary="Best outcome of k, without bias: PKPO (Walder and Karkhanis 2025).",
+        summary="Best outcome of k: PKPO (Walder and Karkhanis 2025).",
         group_relative=True,
     )
     register(
         "positives_only",
         f"{__name__}.signed:positives_only",
-        summary="Right completions alone: PSR (Zhu et al. 2025).",
+        summary="Right completions alone: PSR (Zhu 2025).",
         aliases=("psr",),
         exceptions={"kl_in_reward": NO_PENALTY},
     )
     register(
         "negatives_only",
         f"{__name__}.signed:negatives_only",
-        summary="Wrong completions alone: NSR (Zhu et al. 2025).",
+        summary="Wrong completions alone: NSR (Zhu 2025).",
         aliases=("nsr",),
         exceptions={"kl_in_reward": NO_PENALTY},
     )
     register(
         "w_reinforce",
         f"{__name__}.signed:w_reinforce",
-        summary="Wrong completions, and right ones with less weight (Zhu et al. 2025).",
+        summary="Both, right ones with less weight (Zhu 2025).",
         exceptions={"kl_in_reward": NO_PENALTY},
     )
 
@@ -76,32 +76,38 @@ def rlbench_register_losses(register: Register) -> None:
     register(
         "simple_po",
         f"{__name__}.losses:simple_po",
-        summary="A quadratic pull to the edge of the trust region: SPO (Xie et al. 2024).",
+        summary="A quadratic pull to the trust region's edge: SPO (Xie 2024).",
+        elsewhere={
+            "spo": "simple_po for simple policy optimisation; those of segments and of single "
+            "streams are not here"
+        },
     )
     register(
         "dppo_tv",
         f"{__name__}.losses:dppo_tv",
-        summary="Drops tokens that moved too far in total variation: DPPO (2026).",
+        summary="Drops what moved too far in total variation: DPPO (Qi 2026).",
+        elsewhere={"dppo": "dppo_tv"},
     )
     register(
         "dppo_kl",
         f"{__name__}.losses:dppo_kl",
-        summary="Drops tokens that moved too far in KL: DPPO (2026).",
+        summary="Drops what moved too far in KL: DPPO (Qi 2026).",
+        elsewhere={"dppo": "dppo_kl"},
     )
     register(
         "topr",
         f"{__name__}.off_policy:topr",
-        summary="Full weight on what went well, tapered on the rest: TOPR (Le Roux et al. 2025).",
+        summary="Full weight on what went well: TOPR (Le Roux 2025).",
         exceptions={"value_gradient": "the ratio is a detached weight"},
     )
     register(
         "dro",
         f"{__name__}.off_policy:dro",
-        summary="Policy gradient with a quadratic pull to the old policy (Richemond et al. 2024).",
+        summary="Policy gradient with a quadratic pull: DRO (Richemond 2024).",
     )
     register(
         "awr",
         f"{__name__}.off_policy:awr",
-        summary="Imitation, weighted by exp(advantage): AWR (Peng et al. 2019).",
+        summary="Imitation, weighted by exp(advantage): AWR (Peng 2019).",
         exceptions={"on_policy_gradient": "weights are exp(A / beta), never negative"},
     )

@@ -51,7 +51,7 @@ def dppo_tv(batch: PolicyBatch, *, delta: Annotated[float, "(0, 1)"] = 0.2) -> L
     ``p - q > delta`` with a positive advantage, ``p - q < -delta`` with a negative one. A rare
     token may change by a large factor, and a frequent one may not.
 
-    See: "Rethinking the Trust Region in LLM Reinforcement Learning"
+    See: Qi et al., "Rethinking the Trust Region in LLM Reinforcement Learning"
     (https://arxiv.org/abs/2602.04879).
 
     Differs: as in prime-rl and SkyRL the gradient goes through the ratio. verl takes ``-A
@@ -78,7 +78,7 @@ def dppo_kl(batch: PolicyBatch, *, delta: Annotated[float, "(0, inf)"] = 0.05) -
     that is trained (p). A token is dropped if the distance is above delta and it moves on:
     ``p > q`` with a positive advantage, ``p < q`` with a negative one.
 
-    See: "Rethinking the Trust Region in LLM Reinforcement Learning"
+    See: Qi et al., "Rethinking the Trust Region in LLM Reinforcement Learning"
     (https://arxiv.org/abs/2602.04879).
 
     Differs: as for ``dppo_tv``. verl has the same delta for both, 0.2.

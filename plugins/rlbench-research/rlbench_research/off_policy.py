@@ -49,7 +49,7 @@ def dro(batch: PolicyBatch, *, beta: Annotated[float, "[0, inf)"] = 0.05) -> Los
 
     See: Richemond et al., "Offline Regularised Reinforcement Learning for Large Language Models
     Alignment" (https://arxiv.org/abs/2405.19107); Kimi Team, "Kimi k1.5: Scaling Reinforcement
-    Learning with LLMs", section 2.3 (https://arxiv.org/abs/2501.12599).
+    Learning with LLMs" (https://arxiv.org/abs/2501.12599).
 
     Differs: the square is that of each token, as in tinker, where beta=0.05 is the example. Both
     papers square the log-ratio of the whole completion; Kimi's gradient has tau for beta, 0.1 in
@@ -81,7 +81,7 @@ def awr(
     never pushed away, so on-policy this is no policy gradient.
 
     See: Peng et al., "Advantage-Weighted Regression: Simple and Scalable Off-Policy Reinforcement
-    Learning", algorithm 1 (https://arxiv.org/abs/1910.00177).
+    Learning" (https://arxiv.org/abs/1910.00177).
 
     Differs: the defaults are those of the authors' code, which standardises advantages over the
     batch before it weighs them; here that is the estimator's business. Trinity's ``rec`` has the
@@ -91,7 +91,7 @@ def awr(
         batch: Reads logp, advantages and mask.
         beta: Temperature in the unit of advantages, usually 0.05 to 5; below a twentieth of their
             spread the loss sorts them into imitated and ignored.
-        cap: Largest weight; 20 in the authors' code.
+        cap: Largest weight, usually 20, as in the authors' code.
 
     Returns:
         Per-token loss (B, T). Metrics: ``capped_fraction``, tokens whose weight is at the cap;

@@ -43,8 +43,8 @@ def passk_best(
     Args:
         rollout: Only rewards, groups and the mask are read.
         std: Divide by the standard deviation of the group.
-        ddof: The variance divides by the number of scored completions minus this.
-        eps: Added to the standard deviation.
+        ddof: The variance divides by the number of scored completions minus this; usually 1.
+        eps: Added to the standard deviation, usually 1e-6.
 
     Returns:
         Advantages; no returns.
@@ -85,7 +85,7 @@ def passk_analytic(
         rollout: Only rewards, groups and the mask are read. A KL penalty in the reward is not seen:
             an outcome is right or wrong.
         k: Completions that are judged together, usually 2 to 8 and less than the group size.
-        threshold: An outcome above it is right.
+        threshold: An outcome above it is right; usually 0.5, between 0 and 1.
 
     Returns:
         Advantages; no returns.

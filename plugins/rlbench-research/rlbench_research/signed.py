@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def positives_only(rollout: Rollout, *, threshold: float = 0.5) -> Advantage:
     """Train on right completions alone: 1 for a right one, 0 for a wrong one (PSR).
 
+    ``A = 1 if R > threshold else 0``
+
     With the loss ``pg`` it is supervised learning on what the policy itself got right.
 
     See: Zhu et al., "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
@@ -29,7 +31,7 @@ def positives_only(rollout: Rollout, *, threshold: float = 0.5) -> Advantage:
 
     Args:
         rollout: Only rewards and the mask are read.
-        threshold: An outcome above it is right.
+        threshold: An outcome above it is right; usually 0.5, between 0 and 1.
 
     Returns:
         Advantages, 0 or 1; no returns.
@@ -39,6 +41,8 @@ def positives_only(rollout: Rollout, *, threshold: float = 0.5) -> Advantage:
 
 def negatives_only(rollout: Rollout, *, threshold: float = 0.5) -> Advantage:
     """Train on wrong completions alone: -1 for a wrong one, 0 for a right one (NSR).
+
+    ``A = 0 if R > threshold else -1``
 
     Probability moves from the mistake to whatever else the policy believes in, so that it stays
     diverse.
@@ -50,7 +54,7 @@ def negatives_only(rollout: Rollout, *, threshold: float = 0.5) -> Advantage:
 
     Args:
         rollout: Only rewards and the mask are read.
-        threshold: An outcome above it is right.
+        threshold: An outcome above it is right; usually 0.5, between 0 and 1.
 
     Returns:
         Advantages, -1 or 0; no returns.
@@ -66,6 +70,8 @@ def w_reinforce(
 ) -> Advantage:
     """Train on both with less weight on right completions: the weight for right, -1 for wrong.
 
+    ``A = weight if R > threshold else -1``
+
     See: Zhu et al., "The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning",
     weighted REINFORCE (https://arxiv.org/abs/2506.01347).
 
@@ -74,7 +80,7 @@ def w_reinforce(
     Args:
         rollout: Only rewards and the mask are read.
         weight: Of right completions, usually 0.1 to 1.
-        threshold: An outcome above it is right.
+        threshold: An outcome above it is right; usually 0.5, between 0 and 1.
 
     Returns:
         Advantages, the weight or -1; no returns.

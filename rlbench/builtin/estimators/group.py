@@ -43,7 +43,7 @@ def group(
     Args:
         rollout: Only rewards, groups and the mask are read.
         std: Divide by the standard deviation of the group.
-        ddof: The variance divides by the number of scored completions minus this.
+        ddof: The variance divides by the number of scored completions minus this; usually 1.
         eps: Added to the standard deviation, usually 1e-9 to 1e-4.
         leave_one_out: Mean and standard deviation are those of the others. Where the others are
             all equal, or only one, nothing is divided.
@@ -116,8 +116,8 @@ def rloo(
 
     ``R_i - mean_{j != i} R_j``, which is ``n / (n - 1) (R_i - mean)``.
 
-    See: Ahmadian et al., "Back to Basics: Revisiting REINFORCE-Style Optimization for Learning
-    from Human Feedback in LLMs", eq. 8 (https://arxiv.org/abs/2402.14740); Kool et al., "Buy 4
+    See: Ahmadian et al., "Back to Basics: Revisiting REINFORCE Style Optimization for Learning
+    from Human Feedback in LLMs" (https://arxiv.org/abs/2402.14740); Kool et al., "Buy 4
     REINFORCE Samples, Get a Baseline for Free!" (https://openreview.net/forum?id=r1lgTGL5DE).
 
     Differs: TRL's RLOOTrainer takes the KL of the whole completion off before the baseline
@@ -198,8 +198,8 @@ def group_mean_batch_std(
         rollout: Only rewards, groups and the mask are read.
         spread_of: The standard deviation is that of the ``outcomes``, or of what is left when the
             means of their groups are subtracted (``centred``).
-        ddof: The variance divides by the number of scored completions minus this.
-        eps: Added to the standard deviation.
+        ddof: The variance divides by the number of scored completions minus this; usually 1.
+        eps: Added to the standard deviation, usually 1e-6 to 1e-4.
 
     Returns:
         Advantages; no returns.

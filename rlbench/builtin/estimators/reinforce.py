@@ -38,8 +38,9 @@ def reinforce(
         rollout: Only rewards and the mask are read.
         baseline: What is subtracted: the mean over the completions of the batch, or nothing.
         std: Divide by the standard deviation over the completions of the batch.
-        ddof: For ``std``: the variance divides by the number of scored completions minus this.
-        eps: For ``std``: added to the standard deviation.
+        ddof: For ``std``: the variance divides by the number of scored completions minus this,
+            usually 1.
+        eps: For ``std``: added to the standard deviation, usually 1e-8 to 1e-4.
 
     Returns:
         Advantages; no returns. A batch of equal outcomes gives exactly 0 with a baseline.
@@ -71,7 +72,9 @@ def reinforce_pp(
     (sd + eps)`` over all trained tokens of the rollout. Long completions weigh more in the mean.
     Tokens that the policy did not choose are stepped over.
 
-    See: Hu et al., "REINFORCE++" (https://arxiv.org/abs/2501.03262).
+    See: Hu et al., "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
+    Normalization" (https://arxiv.org/abs/2501.03262), first published as "REINFORCE++: A Simple and
+    Efficient Approach for Aligning Large Language Models".
 
     Differs: OpenRLHF calls it ``reinforce`` and whitens with ``ddof=0``; verl and SkyRL put eps
     (1e-8) inside the root. SkyRL, and verl for a while, start the return again after every masked
@@ -84,8 +87,8 @@ def reinforce_pp(
         kl: A penalty in the reward is summed over a token and all later ones (``to_go``), or each
             token loses its own only (``per_token``).
         whiten: False leaves the returns as they are: no baseline at all.
-        ddof: The variance divides by the number of tokens minus this.
-        eps: Added to the standard deviation.
+        ddof: The variance divides by the number of tokens minus this, usually 0 or 1.
+        eps: Added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages; no returns, since there is no critic.
@@ -111,11 +114,13 @@ def reinforce_pp_baseline(
 ) -> Advantage:
     """Subtract the group's mean, then whiten over the tokens of the whole batch (REINFORCE++).
 
-    The standard deviation is that of the batch: a group of nearly equal outcomes is not blown up.
+    ``A = (x - mean x) / (sd x + eps)`` over all trained tokens, with ``x = R - mean_group``. The
+    standard deviation is that of the batch: a group of nearly equal outcomes is not blown up.
     The second mean is over tokens, so long completions weigh more, and a group without a signal
     gets the same small number everywhere instead of 0.
 
-    See: Hu et al., "REINFORCE++", the variant "w/ baseline" (https://arxiv.org/abs/2501.03262).
+    See: Hu et al., "REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage
+    Normalization", the variant "w/ baseline" (https://arxiv.org/abs/2501.03262).
 
     Differs: OpenRLHF calls it ``reinforce_baseline`` (``kl=after,ddof=0``). verl groups the sum of
     the token rewards (``kl=before``). slime takes each token's own KL (``kl=per_token``). ms-swift
@@ -129,8 +134,8 @@ def reinforce_pp_baseline(
         singleton: A completion alone in its group, because the others could not be scored, enters
             the whitening with 0 (``zero``) or with its outcome (``raw``).
         whiten: False leaves the centred outcomes as they are.
-        ddof: The variance divides by the number of tokens minus this.
-        eps: Added to the standard deviation.
+        ddof: The variance divides by the number of tokens minus this, usually 0 or 1.
+        eps: Added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages; no returns.
@@ -150,7 +155,7 @@ def remax(rollout: Rollout) -> Advantage:
     be scored there is no baseline, and the advantage is 0.
 
     See: Li et al., "ReMax: A Simple, Effective, and Efficient Reinforcement Learning Method for
-    Aligning Large Language Models", eq. 6 (https://arxiv.org/abs/2310.10505).
+    Aligning Large Language Models" (https://arxiv.org/abs/2310.10505).
 
     Differs: as published; verl's ``remax`` is the same.
 

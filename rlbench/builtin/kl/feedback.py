@@ -19,7 +19,7 @@ class Adaptive:
     See: Schulman et al., "Proximal Policy Optimization Algorithms", section 4
     (https://arxiv.org/abs/1707.06347).
 
-    Differs: verl, TRL and OpenRLHF call the proportional rule adaptive (`Proportional` here).
+    Differs: verl, TRL and OpenRLHF call another rule adaptive: ``proportional`` here.
     RLlib uses a factor of 2 for the band and 1.5 up, 0.5 down, without a bound. In the paper the
     KL is that between the policies before and after an update; here it is to the base policy.
 
@@ -28,8 +28,8 @@ class Adaptive:
             can't move 0.
         target: Desired KL in nats. The default suits completions of a few tokens; 6 is usual for
             long texts, 0.1 for ``statistic=token``.
-        min_coef: The coefficient never falls below this.
-        max_coef: The coefficient never rises above this.
+        min_coef: The coefficient never falls below this; a guard, usually far below coef.
+        max_coef: The coefficient never rises above this; a guard, usually far above coef.
         statistic: The KL that is compared with the target: of a "sequence" or of a "token".
 
     Metrics:
@@ -75,7 +75,7 @@ class Proportional:
 
     ``coef <- coef * (1 + e * samples / horizon)``, kept within min_coef and max_coef.
 
-    See: Ziegler et al., "Fine-Tuning Language Models from Human Preferences", section 2.2
+    See: Ziegler et al., "Fine-Tuning Language Models from Human Preferences"
     (https://arxiv.org/abs/1909.08593).
 
     Differs: The original measures the KL of a sequence; verl, ROLL and SkyRL feed the mean over
@@ -90,8 +90,8 @@ class Proportional:
         horizon: Completions over which a relative error of 1 would multiply the coefficient by
             about 2.7; usually 10000, and much less in a short run.
         clip: The relative error counts for at most this much, usually 0.2.
-        min_coef: The coefficient never falls below this.
-        max_coef: The coefficient never rises above this.
+        min_coef: The coefficient never falls below this; a guard, usually far below coef.
+        max_coef: The coefficient never rises above this; a guard, usually far above coef.
         statistic: The KL that is compared with the target: of a "sequence" or of a "token".
 
     Metrics:
@@ -153,9 +153,9 @@ class PID:
     where D' is D of ``delay`` measurements ago, or 0 before there were so many. The integral finds
     the coefficient that holds the target; the other two keep it from swinging around it.
 
-    See: Stooke, Achiam & Abbeel, "Responsive Safety in Reinforcement Learning by PID Lagrangian
-    Methods", algorithm 2 (https://arxiv.org/abs/2007.03964), where the KL is a cost and the
-    coefficient a Lagrange multiplier.
+    See: Stooke, Achiam and Abbeel, "Responsive Safety in Reinforcement Learning by PID Lagrangian
+    Methods" (https://arxiv.org/abs/2007.03964), where the KL is a cost and the coefficient a
+    Lagrange multiplier.
 
     Differs: The paper's algorithm has no averages and ``delay=1``; its code and OmniSafe's
     ``PIDLagrangian`` have ema 0.95 and a delay of 10 with gains 0.1, 0.01, 0.01. As in both, the
@@ -163,16 +163,16 @@ class PID:
     a long excess theirs needs as long to come down again.
 
     Args:
-        coef: Cost of one nat at the start, and the integral's start; 0 in the paper.
+        coef: Cost of one nat at the start, and the integral's start; usually 0, as in the paper.
         target: Desired KL in nats. The default suits completions of a few tokens; 6 is usual for
             long texts, 0.1 for ``statistic=token``.
         kp: Gain of the averaged error, for each nat; usually 0 to 1.
         ki: Gain of the summed error, for each nat and update; usually 0.001 to 0.1.
         kd: Gain of the KL's rise, for each nat; a fall counts as 0. Usually 0 to 1.
         ema_p: Share of the old average in P; 0 takes the last error alone, usually 0 to 0.95.
-        ema_d: Share of the old average in D; likewise.
+        ema_d: Share of the old average in D; 0 takes the last KL alone, usually 0 to 0.95.
         delay: Measurements over which a rise is looked for, usually 1 to 10.
-        max_coef: Neither coefficient nor integral rises above this.
+        max_coef: Neither coefficient nor integral rises above this; a guard, usually never reached.
         statistic: The KL that is compared with the target: of a "sequence" or of a "token".
 
     Metrics:

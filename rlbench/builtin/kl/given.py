@@ -13,6 +13,9 @@ class NoPenalty:
 
     ``coef = 0``
 
+    See: Yu et al., "DAPO: An Open-Source LLM Reinforcement Learning System at Scale", section 2.3
+    (https://arxiv.org/abs/2503.14476), which drops the penalty.
+
     Differs: This is the default here, as ``beta=0`` is in TRL's GRPO and ``use_kl_loss=False`` in
     verl. OpenRLHF has 0.01, TRL's PPO and RLOO have 0.05.
 
@@ -32,9 +35,10 @@ class Fixed:
     ``L = policy loss + coef * KL`` with ``place=loss``, ``r_t - coef * KL_t`` with
     ``place=reward``.
 
-    See: Shao et al., "DeepSeekMath", eq. 3 for the loss (https://arxiv.org/abs/2402.03300); Ouyang
-    et al., "Training language models to follow instructions with human feedback", eq. 2 for the
-    reward (https://arxiv.org/abs/2203.02155).
+    See: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language
+    Models", eq. 3 for the loss (https://arxiv.org/abs/2402.03300); Ouyang et al., "Training
+    language models to follow instructions with human feedback", eq. 2 for the reward
+    (https://arxiv.org/abs/2203.02155).
 
     Differs: Libraries disagree on the size: 0.001 in verl, 0.01 in OpenRLHF and NeMo RL, 0.04 for
     GRPO as published, 0.05 in TRL's RLOO and PPO, 0.2 in ROLL.
@@ -71,17 +75,18 @@ class Schedule:
     so that update warmup + 1 has ``start``, and update warmup + 1 + updates and all later ones have
     ``end``. The measured KL plays no part.
 
-    See: Loshchilov & Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, for the
-    cosine, there of the learning rate and with restarts (https://arxiv.org/abs/1608.03983).
+    See: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, for
+    the cosine, there of the learning rate and with restarts (https://arxiv.org/abs/1608.03983).
 
     Differs: Few libraries have one. Trinity-RFT and custom trainers count optimiser steps; here
     one step of the schedule is a rollout with all its optimiser steps.
 
     Args:
         start: Cost of one nat after the warm-up, usually 0 to 0.2.
-        end: Cost of one nat at the end; below start to let go, above it to tighten.
+        end: Cost of one nat at the end, usually 0; below start to let go, above it to tighten.
         updates: Updates from start to end, usually those of the run less the warm-up.
-        warmup: Updates before, over which the coefficient rises linearly from near 0 to start.
+        warmup: Updates before, over which the coefficient rises linearly from near 0 to start;
+            usually 0 to a tenth of the run.
         shape: The course between start and end.
 
     Metrics:

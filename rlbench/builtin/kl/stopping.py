@@ -25,12 +25,12 @@ class TargetStop:
     Differs: Spinning Up has target 0.01 with factor 1.5 and the estimate k1, which can be negative
     and then never stops; Stable-Baselines3 checks before the step, as here, with factor 1.5 and
     k3; CleanRL checks after each epoch, with factor 1 and k3. All three take the mean over
-    actions, which is ``statistic=token``. Some spell it ``target_kl``, which has nothing to do with
-    the target KL of verl and TRL (`adaptive` and `proportional` here).
+    actions, which is ``statistic=token``. All three spell it ``target_kl``, which has nothing to
+    do with the target KL of verl and TRL: that is ``target`` of ``proportional`` here.
 
     Args:
         target: KL of one update in nats, usually 0.01 to 0.05 for a token.
-        factor: The target may be exceeded by this factor, 1 or 1.5.
+        factor: The target may be exceeded by this factor, usually 1 or 1.5.
         statistic: The KL that is compared: averaged over tokens ("token"), or summed over a
             completion and averaged over completions ("sequence").
 

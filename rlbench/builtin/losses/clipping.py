@@ -50,9 +50,10 @@ def clip(
     ``max(-A r, -A clip(r, 1 - eps, 1 + eps_high))`` with ``r = exp(logp - old_logp)``.
 
     See: Schulman et al., "Proximal Policy Optimization Algorithms", eq. 7
-    (https://arxiv.org/abs/1707.06347); for eps_high, Yu et al., "DAPO", eq. 10
-    (https://arxiv.org/abs/2503.14476); for dual, Ye et al., "Mastering Complex Control in MOBA
-    Games", eq. 5 (https://arxiv.org/abs/1912.09729).
+    (https://arxiv.org/abs/1707.06347); for eps_high, Yu et al., "DAPO: An Open-Source LLM
+    Reinforcement Learning System at Scale", eq. 8 (https://arxiv.org/abs/2503.14476); for dual, Ye
+    et al., "Mastering Complex Control in MOBA Games with Deep Reinforcement Learning", eq. 5
+    (https://arxiv.org/abs/1912.09729).
 
     Differs: verl's default loss, ``vanilla``, has dual=3 switched on. OpenRLHF, NeMo-RL, slime and
     TRL have it off; ROLL couples it to eps, dual = 1 + 2 eps. INTELLECT-2's delta is ``two_sided``:
@@ -62,7 +63,7 @@ def clip(
     Args:
         batch: Reads logp, old_logp, advantages and mask.
         eps: How far the ratio may fall below 1, usually 0.1 to 0.3.
-        eps_high: How far it may rise above 1, such as 0.28 ("clip-higher"); none means eps.
+        eps_high: How far it may rise above 1, usually 0.2 to 0.28 ("clip-higher"); none means eps.
         dual: For negative advantages the loss is at most ``-dual * A``, so that a ratio above dual
             has no gradient; usually 3. None leaves it unbounded.
 
@@ -102,9 +103,9 @@ def two_sided(
     Args:
         batch: Reads logp, old_logp, advantages and mask.
         eps: How far the ratio may fall below 1, usually 0.1 to 0.3.
-        eps_high: How far it may rise above 1; none means eps.
-        delta: Largest ratio that has a gradient; 4 as published. Take it above 1 + eps_high: below,
-            it is the upper bound of positive advantages as well.
+        eps_high: How far it may rise above 1, usually 0.2 to 0.28; none means eps.
+        delta: Largest ratio that has a gradient; usually 4, as published. Take it above
+            1 + eps_high: below, it is the upper bound of positive advantages as well.
 
     Returns:
         Per-token loss (B, T). Metrics: ``clip_fraction``, tokens whose gradient is 0 because a

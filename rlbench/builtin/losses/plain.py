@@ -19,7 +19,7 @@ def pg(batch: PolicyBatch) -> LossTerms:
     biased.
 
     See: Williams, "Simple Statistical Gradient-Following Algorithms for Connectionist Reinforcement
-    Learning" (1992).
+    Learning" (https://doi.org/10.1007/BF00992696).
 
     Differs: verl calls this loss ``gpg`` and ROLL ``vanilla``, which in verl is PPO's clipping;
     NeMo-RL reaches it with ``disable_ppo_ratio``.
@@ -65,7 +65,7 @@ def penalty(batch: PolicyBatch, *, beta: Annotated[float, "[0, inf)"] = 1.0) -> 
     old policy sampled. Its expected gradient is that of this KL, it is never negative, and at a
     ratio of 1 it has no gradient.
 
-    See: Schulman et al., "Proximal Policy Optimization Algorithms", eq. 8
+    See: Schulman et al., "Proximal Policy Optimization Algorithms", section 4, eq. 8
     (https://arxiv.org/abs/1707.06347); for the estimate, Schulman, "Approximating KL divergence"
     (http://joschu.net/blog/kl-approx.html).
 

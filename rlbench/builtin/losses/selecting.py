@@ -63,10 +63,10 @@ def clip_cov(
     Args:
         batch: Reads logp, old_logp, advantages and mask.
         eps: How far the ratio may fall below 1, usually 0.1 to 0.3.
-        eps_high: How far it may rise above 1; none means eps.
+        eps_high: How far it may rise above 1, usually 0.2 to 0.28; none means eps.
         fraction: Of all tokens, how many are selected; usually 2e-4 to 2e-3.
-        cov_low: Lower end of the band, in nats times the unit of advantages.
-        cov_high: Upper end. Nothing is selected if it is not above cov_low.
+        cov_low: Lower end of the band, in nats times the unit of advantages; usually 1.
+        cov_high: Upper end, usually 5. Nothing is selected if it is not above cov_low.
 
     Returns:
         Per-token loss (B, T). Metrics: ``clip_fraction``, tokens whose gradient is 0 because PPO's

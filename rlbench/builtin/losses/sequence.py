@@ -52,7 +52,7 @@ def gspo(
     ``max(-A s, -A clip(s, 1 - eps, 1 + eps_high))`` with ``s = exp(mean_t(logp - old_logp))``, and
     A the mean of the completion's advantages. A completion is clipped as a whole.
 
-    See: Zheng et al., "Group Sequence Policy Optimization", eq. 5 and 7
+    See: Zheng et al., "Group Sequence Policy Optimization", section 4.1, eq. 7
     (https://arxiv.org/abs/2507.18071).
 
     Differs: the paper means ``aggregation=seq_mean_token_mean``; with ``seq_mean_token_sum`` this
@@ -63,9 +63,9 @@ def gspo(
     Args:
         batch: Reads logp, old_logp, advantages and mask. Advantages that differ within a completion
             are averaged; for one of each token take ``gspo_token``.
-        eps: How far s may fall below 1. As published for completions of thousands of tokens, whose
-            mean moves little; completions of a few tokens want 0.05 to 0.2.
-        eps_high: How far it may rise above 1; none means eps.
+        eps: How far s may fall below 1, usually 3e-4 as published, for completions of thousands of
+            tokens, whose mean moves little; completions of a few tokens want 0.05 to 0.2.
+        eps_high: How far it may rise above 1, usually a little more; none means eps.
 
     Returns:
         Per-token loss (B, T), equal on all tokens of a completion. Metrics: ``clip_fraction``,
@@ -90,7 +90,7 @@ def gspo_token(
     stop(exp(logp))``: s is the ratio of ``gspo``, and the gradient goes to the token itself. With
     equal advantages in a completion, and averaged within it, its gradient is that of ``gspo``.
 
-    See: Zheng et al., "Group Sequence Policy Optimization", eq. 13 and 14
+    See: Zheng et al., "Group Sequence Policy Optimization", section 4.3, eq. 13 and 14
     (https://arxiv.org/abs/2507.18071).
 
     Differs: verl calls this form ``gspo`` and always averages within completions first, limiting
@@ -98,8 +98,9 @@ def gspo_token(
 
     Args:
         batch: Reads logp, old_logp, advantages and mask.
-        eps: How far s may fall below 1; see ``gspo``.
-        eps_high: How far it may rise above 1; none means eps.
+        eps: How far s may fall below 1, usually 3e-4 for completions of thousands of tokens and
+            0.05 to 0.2 for a few.
+        eps_high: How far it may rise above 1, usually a little more; none means eps.
 
     Returns:
         Per-token loss (B, T). Metrics: ``clip_fraction``, tokens whose gradient is 0 because the
@@ -126,7 +127,7 @@ def gmpo(
     most eps_high for a positive A, at least -eps for a negative one. A token's clip does not stop
     the others.
 
-    See: Zhao et al., "Geometric-Mean Policy Optimization" (https://arxiv.org/abs/2507.20673).
+    See: Zhao et al., "Geometric-Mean Policy Optimization", eq. 4 (https://arxiv.org/abs/2507.20673).
 
     Differs: verl calls it ``geo_mean``, has 0.2 instead of the published 0.4, and takes the mean
     over all rows whatever the aggregation. The paper's formula takes eps_high on both sides, verl
@@ -138,7 +139,7 @@ def gmpo(
         batch: Reads logp, old_logp, advantages and mask. Advantages that differ within a completion
             are averaged.
         eps: How far log-ratios count below 0, in nats, usually 0.2 to 0.5.
-        eps_high: How far they count above 0, in nats; none means eps.
+        eps_high: How far they count above 0, in nats, usually as far; none means eps.
 
     Returns:
         Per-token loss (B, T), equal on all tokens of a completion. Metrics: ``clip_fraction``,

@@ -50,7 +50,8 @@ def cispo(
 
     Args:
         batch: Reads logp, old_logp, advantages and mask.
-        eps: The weight is at least ``1 - eps``; none means no lower bound, as published.
+        eps: The weight is at least ``1 - eps``, usually none or 0.2; none means no lower bound, as
+            published.
         eps_high: Upper bound of the weight, read as ``bound`` says; usually 4 to 8 without a lower
             bound and about 0.2 with one.
         bound: ``one_plus``: at most ``1 + eps_high``; ``absolute``: at most eps_high, also where
@@ -82,7 +83,7 @@ def sapo(
     with ``s = sigmoid(tau (r - 1))``: that of -A logp at r = 1, near 0 far above, and at most
     proportional to r below.
 
-    See: Gao et al., "Soft Adaptive Policy Optimization" (https://arxiv.org/abs/2511.20347).
+    See: Gao et al., "Soft Adaptive Policy Optimization", eq. 5 and 6 (https://arxiv.org/abs/2511.20347).
 
     Differs: the paper and verl average within each completion first, which is the setting
     ``aggregation=seq_mean_token_mean``; verl does so whatever is set. verl, TRL, SkyRL, AReaL and
@@ -91,7 +92,7 @@ def sapo(
     Args:
         batch: Reads logp, old_logp, advantages and mask.
         tau_pos: Steepness for positive advantages, usually about 1; higher fades earlier.
-        tau_neg: The same for the others; a little above tau_pos as published.
+        tau_neg: The same for the others; usually a little above tau_pos, as published.
 
     Returns:
         Per-token loss (B, T). Metrics: ``gate``, 4 s (1 - s): 1 on-policy, 0 where nothing is left
