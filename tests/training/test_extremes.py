@@ -23,8 +23,15 @@ from rlbench.types import Rollout
 
 NAN = math.nan
 REGISTRY = load()
-ESTIMATORS = [c.name for c in REGISTRY.components("estimator")]
-LOSSES = [c.name for c in REGISTRY.components("loss")]
+# Plugins that happen to be installed have tests of their own.
+OWN = [
+    c
+    for kind in ("estimator", "loss")
+    for c in REGISTRY.components(kind)
+    if c.owner.distribution == "rlbench"
+]
+ESTIMATORS = [c.name for c in OWN if c.kind == "estimator"]
+LOSSES = [c.name for c in OWN if c.kind == "loss"]
 # Every estimator beside a loss without a bound, every loss beside an estimator that divides by
 # nothing: the numbers are as large as they come. Then both beside what is usual.
 LARGEST = sorted({(e, "importance") for e in ESTIMATORS} | {("dr_grpo", loss) for loss in LOSSES})
@@ -288,12 +295,11 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "group_mean_batch_std": [{"spread_of": "centred", "ddof": 0, "eps": 0.0}],
     "reinforce_pp_baseline": [{"whiten": False}],
     "group_gae": [{"ddof": 0, "eps": 0.0}, {"lam": 1.0, "truncation": "bootstrap"}],
-    "passk_best": [{"std": False}, {"ddof": 0, "eps": 0.0}],
 }
 # What a component declares to give for equal rewards is its own.
 EQUAL = [
     (c.name, options)
-    for c in REGISTRY.components("estimator")
+    for c in OWN
     if c.group_relative
     for options in [*([] if "equal_rewards" in c.exceptions else [{}]), *OPTIONS.get(c.name, [])]
 ]
