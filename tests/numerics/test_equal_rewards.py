@@ -81,3 +81,19 @@ def test_a_group_without_signal_has_neither_loss_nor_gradient(mode):
     loss.backward()
     assert loss.item() == 0
     assert not batch.logp.grad.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("reinforce", "reinforce:std=true,eps=0", "reinforce_pp:eps=0", "reinforce_pp:ddof=0"),
+        *("reinforce_pp_baseline:eps=0", "gae:whiten=true,eps=0", "mc_returns:whiten=true,eps=0"),
+        *("decoupled_gae:whiten=true,eps=0", "length_adaptive_gae:whiten=true,eps=0"),
+    ],
+)
+def test_a_batch_of_equal_rewards_is_exactly_zero_when_it_is_the_batch_that_counts(text, dtype):
+    for n in (2, 3, 7, 16, 64):
+        for value in VALUES:
+            rollout = make_rollout(reward=[value] * n, values=[[0.0]] * n, dtype=dtype)
+            assert not estimate(text, rollout).any(), f"{n} x {value}"
