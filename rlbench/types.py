@@ -102,7 +102,9 @@ class Rollout:
     @property
     def trained(self) -> Tensor:
         """Tokens that take part in training: (B, T) bool, the mask without unscorable rows."""
-        return self.mask & self.scored[:, None]
+        scored = self.scored
+        # the usual case, and a broadcast of bools costs more than all the rest of it
+        return self.mask if bool(scored.all()) else self.mask & scored[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)

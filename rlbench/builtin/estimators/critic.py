@@ -15,8 +15,6 @@ from rlbench.types import Advantage
 if TYPE_CHECKING:
     from rlbench.types import Rollout
 
-IN_CACHE = 2**18  # cells of a block of rows that is worked on at once
-
 
 def gae(
     rollout: Rollout,
@@ -52,8 +50,9 @@ def gae(
         gaps: Masked tokens between others are stepped over (``carry``), or are states of value 0
             that cost a discount each (``zero``), which bends advantages after several turns.
         whiten: Shift and scale the advantages to mean 0 and standard deviation 1 over all tokens.
-        ddof: For ``whiten``: the variance divides by the number of tokens minus this.
-        eps: For ``whiten``: added to the standard deviation.
+        ddof: For ``whiten``: the variance divides by the number of tokens minus this, usually 0
+            or 1.
+        eps: For ``whiten``: added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages, and as ``returns`` the critic's targets: unwhitened advantages plus values.
@@ -79,8 +78,8 @@ def mc_returns(
 
     ``G_t = r_t + gamma G_{t+1}``: no bias from the critic, more variance. It is `gae` with lam=1.
 
-    See: Sutton and Barto, "Reinforcement Learning: An Introduction", section 13.4, REINFORCE with
-    baseline (http://incompleteideas.net/book/the-book.html).
+    See: Sutton and Barto, "Reinforcement Learning: An Introduction", REINFORCE with baseline
+    (http://incompleteideas.net/book/the-book.html).
 
     Differs: it is what verl, OpenRLHF, slime and SkyRL do under the name "gae" by default (lam=1);
     verl whitens it.
@@ -91,8 +90,9 @@ def mc_returns(
         truncation: A cut completion ends where it was cut (``terminal``), or goes on with
             ``last_value`` (``bootstrap``).
         whiten: Shift and scale the advantages to mean 0 and standard deviation 1 over all tokens.
-        ddof: For ``whiten``: the variance divides by the number of tokens minus this.
-        eps: For ``whiten``: added to the standard deviation.
+        ddof: For ``whiten``: the variance divides by the number of tokens minus this, usually 0
+            or 1.
+        eps: For ``whiten``: added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages, and as ``returns`` the critic's targets G.
@@ -118,6 +118,7 @@ def decoupled_gae(
 ) -> Advantage:
     """Estimate advantages with one lambda and the critic's targets with another (VC-PPO).
 
+    ``A = gae(lam_policy)`` and ``returns = V + gae(lam_critic)``.
     Below 1, a reward at the end fades on its way to the first tokens, and the critic's targets
     are its own guesses. Targets with lambda 1 are not; advantages keep the smaller variance.
 
@@ -130,13 +131,14 @@ def decoupled_gae(
     Args:
         rollout: Needs ``values`` (B, T), and ``last_value`` (B,) for ``truncation=bootstrap``.
         gamma: Discount for each token, usually 1.
-        lam_policy: As ``lam`` of `gae`, for the advantages.
-        lam_critic: As ``lam`` of `gae`, for the critic's targets.
+        lam_policy: As ``lam`` of `gae`, for the advantages, usually 0.95.
+        lam_critic: As ``lam`` of `gae`, for the critic's targets, usually 1.
         truncation: A cut completion ends where it was cut (``terminal``), or goes on with
             ``last_value`` (``bootstrap``).
         whiten: Shift and scale the advantages to mean 0 and standard deviation 1 over all tokens.
-        ddof: For ``whiten``: the variance divides by the number of tokens minus this.
-        eps: For ``whiten``: added to the standard deviation.
+        ddof: For ``whiten``: the variance divides by the number of tokens minus this, usually 0
+            or 1.
+        eps: For ``whiten``: added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages, and as ``returns`` the critic's targets.
@@ -173,15 +175,16 @@ def length_adaptive_gae(
 
     Args:
         rollout: Needs ``values`` (B, T), and ``last_value`` (B,) for ``truncation=bootstrap``.
-        alpha: Share of a completion that advantages reach over. The paper's 0.05 is for thousands
-            of tokens; 0.5 to 2 suits tens.
+        alpha: Share of a completion that advantages reach over, usually 0.05 for thousands of
+            tokens, as published, and 0.5 to 2 for tens.
         gamma: Discount for each token, usually 1.
-        lam_critic: As ``lam`` of `gae`, for the critic's targets.
+        lam_critic: As ``lam`` of `gae`, for the critic's targets, usually 1.
         truncation: A cut completion ends where it was cut (``terminal``), or goes on with
             ``last_value`` (``bootstrap``).
         whiten: Shift and scale the advantages to mean 0 and standard deviation 1 over all tokens.
-        ddof: For ``whiten``: the variance divides by the number of tokens minus this.
-        eps: For ``whiten``: added to the standard deviation.
+        ddof: For ``whiten``: the variance divides by the number of tokens minus this, usually 0
+            or 1.
+        eps: For ``whiten``: added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages, and as ``returns`` the critic's targets.
@@ -208,9 +211,9 @@ def group_gae(
 ) -> Advantage:
     """Standardise GAE advantages within the group, at each token position on its own.
 
-    A hybrid of two ideas: a critic's advantages, then at every position t minus the mean, over the
-    standard deviation, of the group's completions that still have a token at t. A completion that
-    is alone at t gets 0 there.
+    ``A = (a - mean_t) / (sd_t + eps)``, with a from `gae`, and mean and standard deviation over the
+    group's completions that have a token at position t. A completion that is alone at t gets 0
+    there.
 
     See: `gae` and `group`; no paper proposes the combination, small LSTM trainers have used it.
 
@@ -223,8 +226,8 @@ def group_gae(
         lam: 0 trusts the critic, 1 the observed reward; usually 0.9 to 1.
         truncation: A cut completion ends where it was cut (``terminal``), or goes on with
             ``last_value`` (``bootstrap``).
-        ddof: The variance divides by the number of completions at t minus this.
-        eps: Added to the standard deviation.
+        ddof: The variance divides by the number of completions at t minus this, usually 0 or 1.
+        eps: Added to the standard deviation, usually 1e-8 to 1e-5.
 
     Returns:
         Advantages, and as ``returns`` the critic's targets: GAE advantages plus values.
@@ -239,6 +242,9 @@ def group_gae(
     deviation = masked.group_standard_deviation(wide, live, ids, ddof=ddof)
     centred = outcome.centred(wide, live, ids)
     return Advantage(outcome.divide(centred, deviation + eps).to(returns.dtype), returns)
+
+
+IN_CACHE = 2**18  # cells of a block of rows that is worked on at once
 
 
 class _States:
@@ -260,13 +266,10 @@ class _States:
         self.live = rollout.trained
         self.gamma = gamma
         self.by_steps = by_steps
-        self.end: Tensor | None = None
+        self.end = self.values.new_zeros(len(self.values))
         self.steps = self.live
         if gaps == "zero":
             self.steps = self.live.flip(1).cumsum(1).flip(1) > 0  # up to the last trained token
-        # On short rows gaps cost nothing, and with or without them the bits are the same.
-        long = self.live.shape[1] > discount.CHUNK and not by_steps
-        self.unbroken = long and discount.unbroken(self.steps)
         if truncation == "bootstrap":
             if rollout.last_value is None:
                 raise UsageError(
@@ -275,60 +278,47 @@ class _States:
                 )
             cut = rollout.truncated & self.live.any(1)
             self.end = masked.select(rollout.last_value.detach(), cut)
+        # Matrix products promise no equal bits to equal rows, and on short rows they don't pay.
+        long = self.live.shape[1] > discount.CHUNK and not by_steps
+        self.unbroken = long and truncation == "terminal" and discount.unbroken(self.steps)
 
     def estimate(self, lam: float | Tensor) -> tuple[Tensor, Tensor]:
         """Advantages and lambda-returns (B, T), 0 outside the trained tokens.
+
+        The value of the next token may be any number of cells away, so the recursion gets by
+        without it: ``R_t = r_t + gamma Y_{t+1}``, where ``Y_t = (1 - lam) V_t + lam R_t`` is what
+        the step before looks forward to, a recursion of its own that is carried over gaps.
 
         Args:
             lam: One for all, or (B,).
         """
         rows, width = self.live.shape
+        # One piece of memory: of two, the allocator gives one back to the system after every call.
+        advantages, returns = self.values.new_empty(2, rows, width)
         block = max(1, IN_CACHE // max(1, width))
-        if rows <= block:
-            found, values = self._estimate(slice(0, rows), lam)
-            return found, found + values
-        advantages, returns = torch.empty_like(self.values), torch.empty_like(self.values)
         for start in range(0, rows, block):
             part = slice(start, start + block)
-            found, values = self._estimate(part, lam[part] if isinstance(lam, Tensor) else lam)
-            advantages[part] = found
-            torch.add(found, values, out=returns[part])
+            values, inside = self.values[part], discount.selector(self.live[part], advantages.dtype)
+            observed = self._observed(part, inside, lam[part] if isinstance(lam, Tensor) else lam)
+            discount.keep(observed, inside, out=returns[part])
+            observed.sub_(values)
+            discount.keep(observed, inside, out=advantages[part])
         return advantages, returns
 
-    def _estimate(self, part: slice, lam: float | Tensor) -> tuple[Tensor, Tensor]:
-        """Advantages and values of some rows, 0 outside the trained tokens."""
-        inside = discount.selector(self.live[part], self.values.dtype)
-        reward = discount.keep(self.reward[part], inside)
-        values = discount.keep(self.values[part], inside)
-        if not self.unbroken:
-            return discount.keep(self._over_gaps(reward, values, part, lam), inside), values
-        found = self._next_to_next(reward, values, part, lam)
-        return (found if self.steps is self.live else discount.keep(found, inside)), values
-
-    def _next_to_next(
-        self, reward: Tensor, values: Tensor, part: slice, lam: float | Tensor
-    ) -> Tensor:
-        """Sum the surprises, as the recursion is written down."""
-        surprise = reward - values
-        surprise[:, :-1].add_(values[:, 1:], alpha=self.gamma)
-        if self.end is not None:
-            last = (self.steps[part].sum(1) - 1).clamp(min=0)  # the end of an empty row is 0
-            surprise.scatter_add_(1, last[:, None], self.gamma * self.end[part, None])
-        return discount.to_go_unbroken(surprise, self.gamma * lam)
-
-    def _over_gaps(
-        self, reward: Tensor, values: Tensor, part: slice, lam: float | Tensor
-    ) -> Tensor:
-        """Get by without the value of the next token, which may be any number of cells away.
-
-        The lambda-return is ``R_t = r_t + gamma Y_{t+1}``, where ``Y_t = (1 - lam) V_t + lam R_t``
-        is what the step before looks forward to, a recursion of its own, carried over gaps.
-        """
+    def _observed(self, part: slice, inside: Tensor, lam: float | Tensor) -> Tensor:
+        """Lambda-returns of some rows, and anything outside the trained tokens."""
+        reward, values, ratio = self.reward[part], self.values[part], self.gamma * lam
         own = torch.lerp(values, reward, lam[:, None] if isinstance(lam, Tensor) else lam)
-        end = None if self.end is None else self.end[part]
-        ratio, steps = self.gamma * lam, self.steps[part]
-        ahead = discount.to_go(own, steps, ratio, end, by_steps=self.by_steps)
-        return torch.add(reward - values, ahead[:, 1:], alpha=self.gamma)
+        discount.keep(own, inside, out=own)
+        if self.unbroken and isinstance(ratio, float):
+            return discount.add_ahead_unbroken(reward, own, weight=self.gamma, ratio=ratio)
+        steps = inside
+        if self.steps is not self.live:
+            steps = discount.selector(self.steps[part], values.dtype)
+        end, by_steps = self.end[part], self.by_steps
+        return discount.add_ahead(
+            reward, own, steps, weight=self.gamma, ratio=ratio, end=end, by_steps=by_steps
+        )
 
 
 def _answer(

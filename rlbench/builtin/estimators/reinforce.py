@@ -97,7 +97,8 @@ def reinforce_pp(
     token_reward = masked.select(rollout.token_reward, live).double()
     own = masked.select(outcome.penalty(rollout), live) if kl == "per_token" else None
     summed = token_reward if own is None else token_reward - own
-    found = discount.to_go(summed, live, gamma)[:, :-1]
+    steps = discount.selector(live, summed.dtype)
+    found = discount.add_ahead(summed, summed, steps, weight=gamma, ratio=gamma)
     if own is not None:
         found = found + own
     return Advantage(_whiten(found, rollout, whiten=whiten, ddof=ddof, eps=eps))
@@ -172,8 +173,10 @@ def remax(rollout: Rollout) -> Advantage:
         raise UsageError("the rollout has no greedy_reward; register with needs=('greedy_reward',)")
     baseline = rollout.greedy_reward.double()
     live = rollout.trained & ~baseline.isnan()[:, None]
-    ahead = discount.to_go(masked.select(rollout.token_reward, live).double(), live, 1.0)[:, :-1]
-    found = masked.select(ahead - baseline[:, None], live)
+    token_reward = masked.select(rollout.token_reward, live).double()
+    steps = discount.selector(live, token_reward.dtype)
+    to_go = discount.add_ahead(token_reward, token_reward, steps, weight=1.0, ratio=1.0)
+    found = masked.select(to_go - baseline[:, None], live)
     return Advantage(found.to(rollout.token_reward.dtype))
 
 
