@@ -92,7 +92,7 @@ def of_module(module: str) -> tuple[Path, ...]:
 
 
 def digest(files: tuple[Path, ...]) -> str:
-    """Hash what files say: their text without comments and blank lines.
+    """Hash what files say: their text without comments, docstrings and blank lines.
 
     Args:
         files: As given by `closure`. Where they lie does not matter, their order does.
@@ -160,6 +160,7 @@ def _meaning(file: Path, stamp: Stamp) -> str:
     try:
         tokens = list(tokenize.tokenize(io.BytesIO(content).readline))
         text = content.decode(tokens[0].string)
+        said = _docstring_lines(text)
     except (tokenize.TokenError, SyntaxError, ValueError):
         return hashlib.sha256(content).hexdigest()  # compiled, or no Python: every byte counts
     lines = io.StringIO(text, newline=None).read().split("\n")
@@ -173,9 +174,29 @@ def _meaning(file: Path, stamp: Stamp) -> str:
     kept = [
         line if row in inside or row + 1 in inside else line.rstrip()
         for row, line in enumerate(lines, start=1)
-        if row in inside or line.strip()
+        if row not in said and (row in inside or line.strip())
     ]
     return hashlib.sha256("\n".join(kept).encode()).hexdigest()
+
+
+def _docstring_lines(text: str) -> set[int]:
+    """Lines that hold nothing but a docstring; none if the code looks at any."""
+    if "__doc__" in text:
+        return set()
+    lines = text.encode().splitlines()
+    found: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        first = node.body[0] if node.body else None
+        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
+            continue
+        last = first.end_lineno or first.lineno
+        before, after = lines[first.lineno - 1][: first.col_offset], lines[last - 1]
+        alone = (before + after[first.end_col_offset :].partition(b"#")[0]).strip() == b""
+        if isinstance(first.value.value, str) and alone:
+            found.update(range(first.lineno, last + 1))
+    return found
 
 
 def _search(origin: Origin) -> list[Path]:

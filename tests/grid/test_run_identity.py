@@ -145,6 +145,40 @@ def test_comments_and_blank_lines_do_not_count(plugin, module):
     assert loose_id(plugin) == before
 
 
+DOCUMENTED = """{first}SCALE = 2.0
+def f():
+    {inner}
+    return 1
+class C:
+    {inner}
+    x = 1
+"""
+
+
+def test_docstrings_do_not_count(plugin, module):
+    names = set()
+    for said in ("'A'", '"""One line."""', "'''Two\n\n    lines.'''  # why", '"""A # mark."""'):
+        module("my_scale", DOCUMENTED.format(first=f"{said}\n", inner=said))
+        names.add(loose_id(plugin))
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('SCALE = 2.0\n"""A"""\n', 'SCALE = 2.0\n"""B"""\n'),  # not the first statement
+        ('"""A"""; SCALE = 2.0\n', '"""A"""; SCALE = 3.0\n'),
+        ('"""A"""\nSCALE = len(__doc__)\n', '"""AB"""\nSCALE = len(__doc__)\n'),
+        ("def f():\n    b'A'\nSCALE = 2.0\n", "def f():\n    b'B'\nSCALE = 2.0\n"),
+    ],
+)
+def test_other_strings_count(plugin, module, before, after):
+    module("my_scale", before)
+    name = loose_id(plugin)
+    module("my_scale", after)
+    assert loose_id(plugin) != name
+
+
 @pytest.mark.parametrize(
     "scale",
     [
