@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-import sys
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from rlbench.errors import UsageError
+from rlbench.grid.reading import COMPLETE, fault_of_result, fault_of_spec, read_object
 
 SCHEMA = 1
 SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
@@ -30,12 +31,9 @@ ATTEMPT = (
     "evals.csv",
     "samples.jsonl",
     "log.txt",
+    "verified.json",
     "result.json",
 )
-NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens", "wall_s", "floor")
-"""What in ``result.json`` is a number; it may be null, or not be there."""
-COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
-STATUSES = (*COMPLETE, "killed", "interrupted")
 OWNER_S = 5.0  # how long a restart waits for the lock of a process that is dying
 _RUN_ID = re.compile(r"[a-z0-9][A-Za-z0-9_.-]*-[0-9a-f]{10}")
 
@@ -133,10 +131,10 @@ class Store:
     def record(self, run_id: str) -> Record:
         """Read one run; a record without spec and result if there is nothing yet."""
         folder = self.run_folder(run_id)
-        if not _RUN_ID.fullmatch(run_id) or (folder.exists() and not folder.is_dir()):
+        if not _RUN_ID.fullmatch(run_id) or not _is_folder_or_nothing(folder):
             return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
-        spec, spec_problem = _read(folder / SPEC)
-        result, result_problem = _read(folder / RESULT)
+        spec, spec_problem = read_object(folder / SPEC)
+        result, result_problem = read_object(folder / RESULT)
         problems = [spec_problem, result_problem]
         if spec is not None and spec.get("run_id") != run_id:
             problems = [f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"]
@@ -147,10 +145,10 @@ class Store:
                     f"{folder / name} has schema {content.get('schema')!r}; "
                     f"this version of rlbench writes {SCHEMA}"
                 )
-        if spec is not None and (fault := _fault_of_spec(spec)):
+        if spec is not None and (fault := fault_of_spec(spec)):
             problems.append(f"{folder / SPEC} {fault}")
             spec = None
-        if result is not None and (fault := _fault_of_result(result)):
+        if result is not None and (fault := fault_of_result(result)):
             problems.append(f"{folder / RESULT} {fault}")
             result = None
         elif result is not None and result["status"] == "ok" and result.get("score") is None:
@@ -281,64 +279,11 @@ def strict(value: Any, reasons: list[str], name: str = "") -> Any:
     return str(value)
 
 
-def _read(path: Path) -> tuple[dict[str, Any] | None, str | None]:
-    """Read a JSON object; nothing and no problem if there is no file."""
+def _is_folder_or_nothing(path: Path) -> bool:
+    """Whether a path is a folder, or free for one; a link to nowhere is neither."""
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        return stat.S_ISDIR(path.stat().st_mode)
     except FileNotFoundError:
-        return None, None
-    except (OSError, ValueError, RecursionError) as error:
-        return None, f"{path} can't be read: {error}"
-    if not isinstance(content, dict):
-        return None, f"{path} holds {type(content).__name__}, expected an object"
-    return content, None
-
-
-def _no_number(text: str) -> None:
-    """Refuse the words that Python's reader takes and strict JSON has not."""
-    raise ValueError(f"{text} is no number in JSON")
-
-
-def _finite(text: str) -> float:
-    """Read a number; 1e999 would be inf."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is too large for a number")
-    return number
-
-
-def describes_a_run(spec: object) -> bool:
-    """Whether a specification, of whatever version, says what a row of a table needs."""
-    return isinstance(spec, Mapping) and _fault_of_spec(spec) is None
-
-
-def _fault_of_spec(spec: Mapping[str, Any]) -> str | None:
-    """Say what makes a specification useless."""
-    seed = spec.get("seed")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        return f"has seed {seed!r}, expected a whole number"
-    components = spec.get("components")
-    if not isinstance(components, Mapping) or not all(
-        isinstance(component, Mapping) and "label" in component for component in components.values()
-    ):
-        return "does not say which components the run has"
-    if not isinstance(spec.get("settings"), Mapping):
-        return "does not say which settings the run has"
-    return None
-
-
-def _fault_of_result(result: Mapping[str, Any]) -> str | None:
-    """Say what makes a result useless."""
-    status = result.get("status")
-    if status not in STATUSES:
-        return f"has status {status!r}"
-    for name in NUMBERS:
-        value = result.get(name)
-        if value is None:
-            continue
-        # an integer can be too large for a float
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not is_number or not abs(value) <= sys.float_info.max:
-            return f"has {name}={str(value)[:40]!r}, expected a finite number or null"
-    return None
+        return not path.is_symlink()
+    except OSError:  # links in a circle; a folder above that may not be entered
+        return False

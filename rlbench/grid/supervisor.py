@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlbench.grid import identity, provenance
-from rlbench.grid.store import COMPLETE, RESULT, SCHEMA, SPEC, Busy, Store, write_json
+from rlbench.grid.reading import COMPLETE
+from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, write_json
 from rlbench.plugin import source
 from rlbench.types import Job
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rlbench.grid.store import describes_a_run
+from rlbench.grid.reading import describes_a_run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.grid.store import describes_a_run
+from rlbench.grid.reading import describes_a_run
 from rlbench.plugin.selection import parse
 from rlbench.report.cells import spelled
 from rlbench.report.notes import spell_seeds

@@ -1,0 +1,127 @@
+"""What a run folder says, whoever wrote the files in it: nothing here hangs, and nothing raises."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens", "wall_s", "floor")
+"""What in ``result.json`` is a number; it may be null, or not be there."""
+COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
+STATUSES = (*COMPLETE, "killed", "interrupted")
+
+# How a specification of ours begins. All seeds of a cell have the same text behind it.
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_HEAD = re.compile(rf'\{{\s*"schema": {_NUMBER},\s*"run_id": "([\w.-]+)",\s*"seed": {_NUMBER},')
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a regular file.
+
+    Raises:
+        OSError: It can't be read, or is something else: reading a FIFO would wait for ever.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with open(number, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"{path.name} is no regular file")
+        return stream.read()
+
+
+def read_object(path: Path) -> tuple[dict[str, Any] | None, str | None]:
+    """Read a JSON object.
+
+    Returns:
+        The object, or None; and what is wrong, or None. Where there is no file, both are None.
+        Objects that many files share may be one object in memory: they are not to be changed.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8")
+        head = _HEAD.match(text)
+        if head is not None:
+            content = {"schema": int(head[1]), "run_id": head[2], "seed": int(head[3])}
+            content |= _load_shared("{" + text[head.end() :])
+        else:
+            content = _load(text)
+    except FileNotFoundError:
+        return None, None
+    except (OSError, ValueError, RecursionError) as error:
+        return None, f"{path} can't be read: {error}"
+    if not isinstance(content, dict):
+        return None, f"{path} holds {type(content).__name__}, expected an object"
+    return content, None
+
+
+def digest(path: Path) -> str | None:
+    """Hash the bytes of a file, SHA-256 in hexadecimal; None if it can't be read."""
+    try:
+        return hashlib.sha256(read_bytes(path)).hexdigest()
+    except OSError:
+        return None
+
+
+def fault_of_spec(spec: Mapping[str, Any]) -> str | None:
+    """Say what makes a specification useless; None if nothing does."""
+    seed = spec.get("seed")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        return f"has seed {seed!r}, expected a whole number"
+    components = spec.get("components")
+    if not isinstance(components, Mapping) or not all(
+        isinstance(component, Mapping) and "label" in component for component in components.values()
+    ):
+        return "does not say which components the run has"
+    if not isinstance(spec.get("settings"), Mapping):
+        return "does not say which settings the run has"
+    return None
+
+
+def fault_of_result(result: Mapping[str, Any]) -> str | None:
+    """Say what makes a result useless; None if nothing does."""
+    status = result.get("status")
+    if status not in STATUSES:
+        return f"has status {status!r}"
+    for name in NUMBERS:
+        value = result.get(name)
+        if value is None:
+            continue
+        # an integer can be too large for a float
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not abs(value) <= sys.float_info.max:
+            return f"has {name}={str(value)[:40]!r}, expected a finite number or null"
+    return None
+
+
+def describes_a_run(spec: object) -> bool:
+    """Whether a specification, of whatever version, says what a row of a table needs."""
+    return isinstance(spec, Mapping) and fault_of_spec(spec) is None
+
+
+def _load(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite)
+
+
+_load_shared = lru_cache(maxsize=8192)(_load)
+
+
+def _no_number(text: str) -> None:
+    """Refuse the words that Python's reader takes and strict JSON has not."""
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    """Read a number; 1e999 would be inf."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large for a number")
+    return number
