@@ -33,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
         OSError: It can't be read, or is something else: reading a FIFO would wait for ever.
     """
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with open(number, "rb") as stream:
+    with os.fdopen(number, "rb") as stream:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(f"{path.name} is no regular file")
         return stream.read()
@@ -50,7 +50,7 @@ def read_object(path: Path) -> tuple[dict[str, Any] | None, str | None]:
         text = read_bytes(path).decode("utf-8")
         head = _HEAD.match(text)
         if head is not None:
-            content = {"schema": int(head[1]), "run_id": head[2], "seed": int(head[3])}
+            content: Any = {"schema": int(head[1]), "run_id": head[2], "seed": int(head[3])}
             content |= _load_shared("{" + text[head.end() :])
         else:
             content = _load(text)

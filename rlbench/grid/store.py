@@ -24,6 +24,7 @@ from rlbench.grid.reading import COMPLETE, fault_of_result, fault_of_spec, read_
 
 SCHEMA = 1
 SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
+METRICS, EVALUATIONS, VERIFIED = "metrics.csv", "evals.csv", "verified.json"
 ATTEMPT = (
     "spec.json",
     "metrics.csv",
@@ -31,7 +32,6 @@ ATTEMPT = (
     "evals.csv",
     "samples.jsonl",
     "log.txt",
-    "verified.json",
     "result.json",
 )
 OWNER_S = 5.0  # how long a restart waits for the lock of a process that is dying
@@ -215,7 +215,7 @@ class Store:
     def clear(self, run_id: str) -> None:
         """Remove what an earlier attempt left; the caller holds the lock."""
         folder = self.run_folder(run_id)
-        for name in ATTEMPT:
+        for name in (*ATTEMPT, VERIFIED):
             (folder / name).unlink(missing_ok=True)
             (folder / f".{name}.new").unlink(missing_ok=True)
 

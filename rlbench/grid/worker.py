@@ -19,8 +19,9 @@ import torch
 
 from rlbench.errors import RunError
 from rlbench.grid import provenance
+from rlbench.grid.reading import digest
 from rlbench.grid.recorder import RunRecorder
-from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, strict, write_json
+from rlbench.grid.store import METRICS, RESULT, SCHEMA, SPEC, Busy, Store, strict, write_json
 from rlbench.plugin import source
 from rlbench.plugin.loading import load
 from rlbench.plugin.selection import parse
@@ -94,6 +95,7 @@ def _attempt(
             recorder.close()
         result = _result(payload["run_id"], numbers) | {
             "floor": run.floor,
+            "metrics_sha256": digest(folder / METRICS),  # tells equal curves at a glance
             # The base policy is shared: it would be charged to whichever cell came first.
             "wall_s": round(time.monotonic() - clock - numbers.get("phases", {}).get("base", 0), 3),
             "provenance": provenance.describe(
