@@ -50,7 +50,7 @@ def table(
     **axes: tuple[str, ...],
 ) -> None:
     """Show the results in a folder, one row a cell."""
-    from rlbench.grid.experiment import parse_seeds, parse_settings
+    from rlbench.grid.axes import parse_seeds, parse_settings
     from rlbench.grid.store import Store
     from rlbench.report.select import select
     from rlbench.report.tables import check_format

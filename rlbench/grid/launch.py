@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
-from rlbench.grid.experiment import build, spell_settings
+from rlbench.grid.axes import spell_settings
+from rlbench.grid.experiment import build
 from rlbench.grid.identity import Catalogue
 from rlbench.grid.store import Record, Store
 from rlbench.grid.supervisor import Outcome, Planned, Silent, supervise

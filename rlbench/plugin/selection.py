@@ -118,6 +118,35 @@ def select(component: Component, values: Mapping[str, object]) -> Selection:
     )
 
 
+@dataclass(frozen=True)
+class Variants:
+    """Selections of one component: all, or those whose options have some values.
+
+    Attributes:
+        name: Name of the component; never an alias.
+        options: The values that were written, in canonical form.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+
+    def __contains__(self, chosen: Selection) -> bool:
+        return chosen.name == self.name and all(
+            chosen.options.get(option) == value for option, value in self.options.items()
+        )
+
+
+def variants(registry: Registry, kind: Kind, text: str) -> Variants:
+    """Read a selection that stands for more than itself: ``gae`` for every ``gae:…``.
+
+    Raises:
+        UsageError: As for `parse`.
+        PluginError: The component's signature can't be read.
+    """
+    chosen = parse(registry, kind, text)
+    return Variants(chosen.name, {name: chosen.options[name] for name in _split(kind, text)[1]})
+
+
 def _known(component: Component, known: Mapping[str, Option], name: str) -> Option:
     if name in known:
         return known[name]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.grid.reading import describes_a_run
-from rlbench.plugin.selection import parse
+from rlbench.plugin.selection import variants
 from rlbench.report.cells import spelled
 from rlbench.report.notes import spell_seeds
 
@@ -100,16 +100,15 @@ def _component(record: Record, kind: str) -> dict[str, Any]:
 def _wish(registry: Registry | None, kind: Kind, text: str) -> tuple[str, dict[str, Any]]:
     """Read one selection: a canonical name, and the values of those options that were written."""
     name, _, written = text.partition(":")
-    pairs = dict(part.partition("=")[::2] for part in written.split(",") if part)
     if registry is not None:
         try:
-            chosen = parse(registry, kind, text)
+            wanted = variants(registry, kind, text)
         except UsageError:
             if registry.owners(kind, name):
                 raise  # the component is there, so the options are wrong
         else:
-            return chosen.name, {option: chosen.options[option] for option in pairs}
-    return name, dict(pairs)
+            return wanted.name, dict(wanted.options)
+    return name, dict(part.partition("=")[::2] for part in written.split(",") if part)
 
 
 def _fits(record: Record, kind: str, name: str, pairs: Mapping[str, Any]) -> bool:

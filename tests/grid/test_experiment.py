@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rlbench.errors import UsageError
-from rlbench.grid.experiment import build, cells_of, parse_seeds, spell_settings
+from rlbench.grid.axes import parse_seeds, spell_settings
+from rlbench.grid.experiment import build, cells_of
 from rlbench.plugin.loading import load
 
 if TYPE_CHECKING:
