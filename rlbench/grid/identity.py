@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TRAINER = "rlbench.training.trainer"
 STEM_LENGTH = 80  # with the hash well below the 255 bytes of a file name, and legible in a listing
+CONTENT = "content "  # of a file that an option names, followed by its hash
 STEM_KINDS: tuple[Kind, ...] = ("estimator", "loss", "kl", "task")
 
 
@@ -114,6 +115,7 @@ class Catalogue:
                 "label": chosen.label,
                 "options": {name: _strict(value) for name, value in chosen.options.items()},
             }
+            | _contents(components[kind]["options"])
             for kind, chosen in spec.selections.items()
         }
         settings = {name: _strict(value) for name, value in values.items()}
@@ -154,13 +156,19 @@ def _component(chosen: Selection) -> dict[str, Any]:
     }
 
 
+def _contents(options: dict[str, str]) -> dict[str, Any]:
+    """Tell the files that options name apart by what is in them; nothing if none does."""
+    found = {name: text for name, text in options.items() if text.startswith(CONTENT)}
+    return {"contents": found} if found else {}
+
+
 def _spell(option: Option | None, value: Any) -> str:
     """Spell a value; one that names a file or a folder is known by what is in there."""
     if isinstance(value, str) and not (option and option.choices):
         path = Path(value).expanduser()
         named = option is not None and re.search(r"(^|_)(path|file|folder)$", option.name)
         if (named or "/" in value) and path.exists():
-            return f"content {source.content_digest(path)}"
+            return f"{CONTENT}{source.content_digest(path)}"
     return option.spell(value) if option else json.dumps(value)
 
 

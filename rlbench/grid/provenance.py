@@ -36,20 +36,32 @@ def checkout(folder: Path) -> dict[str, Any] | None:
     return {"commit": commit, "dirty": bool(changes)}
 
 
-def checkouts(files: Iterable[str] = ()) -> dict[str, Any]:
-    """Tell the commits of rlbench itself and of loose plugin files, asked once for a whole grid.
+def checkouts(plugins: Iterable[str] = ()) -> dict[str, Any]:
+    """Tell what was given as plugins and which commits the code is of, once for a whole grid.
 
     Args:
-        files: Paths of loose plugin files.
+        plugins: Paths of loose plugin files, and names of modules.
 
     Returns:
-        ``git`` of rlbench, ``plugins_git`` by file name.
+        ``git`` of rlbench, ``plugins`` as they are given again from this folder, and
+        ``plugins_git`` by the names of the files.
     """
     home = Path(__file__).parents[1]
     # An installed copy can lie below somebody else's checkout, whose commit would say nothing.
     own = checkout(home) if (home.parent / "pyproject.toml").is_file() else None
-    plugins = {Path(file).name: checkout(Path(file).parent) for file in files}
-    return {"git": own, "plugins_git": plugins}
+    given = list(plugins)
+    files = [plugin for plugin in given if plugin.endswith(".py")]
+    return {
+        "git": own,
+        "plugins": [_from_here(plugin) if plugin in files else plugin for plugin in given],
+        "plugins_git": {Path(file).name: checkout(Path(file).parent) for file in files},
+    }
+
+
+def _from_here(file: str) -> str:
+    """Write a path below the working folder without the name of that folder."""
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @cache

@@ -103,7 +103,7 @@ class Store:
         Raises:
             UsageError: It is a file, or can't be read.
         """
-        return [self.record(name) for name in sorted(self._names()) if not name.startswith(".")]
+        return [self.record(name) for name in self.names()]
 
     def records(self, run_ids: Iterable[str]) -> Iterator[Record]:
         """Read some runs, most of which may not be there, as in the plan of a large grid."""
@@ -128,33 +128,13 @@ class Store:
         except OSError as error:
             raise UsageError(f"results can't be in {self.root}: {error.strerror}") from error
 
+    def names(self) -> list[str]:
+        """Name every run, sorted, and every foreign file or folder beside them."""
+        return sorted(name for name in self._names() if not name.startswith("."))
+
     def record(self, run_id: str) -> Record:
         """Read one run; a record without spec and result if there is nothing yet."""
-        folder = self.run_folder(run_id)
-        if not _RUN_ID.fullmatch(run_id) or not _is_folder_or_nothing(folder):
-            return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
-        spec, spec_problem = read_object(folder / SPEC)
-        result, result_problem = read_object(folder / RESULT)
-        problems = [spec_problem, result_problem]
-        if spec is not None and spec.get("run_id") != run_id:
-            problems = [f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"]
-            spec = result = None
-        for name, content in ((SPEC, spec), (RESULT, result)):
-            if content is not None and content.get("schema") != SCHEMA:
-                problems.append(
-                    f"{folder / name} has schema {content.get('schema')!r}; "
-                    f"this version of rlbench writes {SCHEMA}"
-                )
-        if spec is not None and (fault := fault_of_spec(spec)):
-            problems.append(f"{folder / SPEC} {fault}")
-            spec = None
-        if result is not None and (fault := fault_of_result(result)):
-            problems.append(f"{folder / RESULT} {fault}")
-            result = None
-        elif result is not None and result["status"] == "ok" and result.get("score") is None:
-            problems.append(f"{folder / RESULT} says ok without a score; it counts as failed")
-        problem = next(filter(None, problems), None)
-        return Record(run_id, folder, spec, result, problem)
+        return read_run(self.run_folder(run_id))
 
     def stamp(self, run_id: str) -> int | None:
         """Tell one ``result.json`` of a run from a later one; None if there is none."""
@@ -218,6 +198,35 @@ class Store:
         for name in (*ATTEMPT, VERIFIED):
             (folder / name).unlink(missing_ok=True)
             (folder / f".{name}.new").unlink(missing_ok=True)
+
+
+def read_run(folder: Path) -> Record:
+    """Read the folder of one run; a record without spec and result if there is nothing yet."""
+    run_id = folder.name
+    if not _RUN_ID.fullmatch(run_id) or not _is_folder_or_nothing(folder):
+        return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
+    spec, spec_problem = read_object(folder / SPEC)
+    result, result_problem = read_object(folder / RESULT)
+    problems = [spec_problem, result_problem]
+    if spec is not None and spec.get("run_id") != run_id:
+        problems = [f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"]
+        spec = result = None
+    for name, content in ((SPEC, spec), (RESULT, result)):
+        if content is not None and content.get("schema") != SCHEMA:
+            problems.append(
+                f"{folder / name} has schema {content.get('schema')!r}; "
+                f"this version of rlbench writes {SCHEMA}"
+            )
+    if spec is not None and (fault := fault_of_spec(spec)):
+        problems.append(f"{folder / SPEC} {fault}")
+        spec = None
+    if result is not None and (fault := fault_of_result(result)):
+        problems.append(f"{folder / RESULT} {fault}")
+        result = None
+    elif result is not None and result["status"] == "ok" and result.get("score") is None:
+        problems.append(f"{folder / RESULT} says ok without a score; it counts as failed")
+    problem = next(filter(None, problems), None)
+    return Record(run_id, folder, spec, result, problem)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -1,0 +1,136 @@
+"""A run from its specification alone: built again, found again, and the command that repeats it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rlbench.errors import RlbenchError, UsageError
+from rlbench.grid import compare, identity
+from rlbench.grid.store import SPEC, Store, read_run
+from rlbench.plugin.selection import select
+from rlbench.training.settings import Settings
+from rlbench.training.spec import DEFAULT_SELECTIONS, RunSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlbench.grid.compare import Difference
+    from rlbench.grid.store import Record
+    from rlbench.plugin.registry import Registry
+    from rlbench.types import Kind
+
+DIGITS = 10  # of the hash at the end of a run's name
+
+
+def find(text: str, store: Store) -> Record:
+    """Find one run.
+
+    Args:
+        text: Its name, the beginning or the end of it, or the path of its folder, in any store.
+        store: Where names are looked up.
+
+    Raises:
+        UsageError: There is no such run, there are several, or it can't be read.
+    """
+    path = Path(text)
+    if (path / SPEC).exists():
+        record = read_run(path.absolute())
+    else:
+        record = store.record(_name(text, store))
+    if record.spec is None:
+        raise UsageError(f"run {text!r}: {record.problem or f'{record.folder} holds no run'}")
+    return record
+
+
+def _name(text: str, store: Store) -> str:
+    names = store.names()
+    if text in names:
+        return text
+    found = [name for name in names if text and (name.startswith(text) or name.endswith(text))]
+    if len(found) > 1:
+        shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+        raise UsageError(f"run {text!r}: {len(found)} runs in {store.root} fit: {shown}")
+    if not found:
+        hint = f"in {store.root}; another folder is named with -o"
+        raise UsageError.unknown("run", text, names, hint=hint)
+    return found[0]
+
+
+def rebuild(registry: Registry, spec: Mapping[str, Any]) -> RunSpec:
+    """Build the run that a specification describes, from what is installed now.
+
+    Raises:
+        UsageError: A component, an option or a setting is there no more.
+        PluginError: The signature of a component can't be read.
+    """
+    selections = {
+        cast("Kind", kind): select(
+            registry.find(cast("Kind", kind), str(component.get("name"))),
+            component.get("options") or {},
+        )
+        for kind, component in spec["components"].items()
+    }
+    settings = Settings.from_values(spec["settings"])
+    return RunSpec(selections=selections, settings=settings, seed=spec["seed"])
+
+
+def changed(registry: Registry, spec: Mapping[str, Any]) -> list[Difference]:
+    """List what is installed now and differs from what a run was made with.
+
+    Returns:
+        Empty if the run would have the same name today. Each has the value of then and of now.
+    """
+    try:
+        now = identity.canonical(rebuild(registry, spec))
+    except RlbenchError as error:
+        return [("can't be built any more", str(error))]
+    if now["run_id"] == spec["run_id"]:
+        return []
+    differ = compare.of_specs(spec, now)
+    return differ or [("name", f"{spec['run_id']} | {now['run_id']}")]
+
+
+def command(record: Record) -> list[str]:
+    """Write the one command that repeats a run, as words for a shell.
+
+    Only what differs from the defaults is in it. Results go to a folder of their own, named after
+    the run: where the run is on disk, nothing would be left to do.
+    """
+    spec = record.spec or {}
+    words = ["rlbench", "run"]
+    for kind, component in spec["components"].items():
+        label = str(component["label"])
+        if label != DEFAULT_SELECTIONS.get(cast("Kind", kind)):
+            words += [f"-{kind[0]}", label]
+    words += ["-s", str(spec["seed"])]
+    known = {option.name: option for option in Settings.options()}
+    for name, value in spec["settings"].items():
+        option = known.get(name)
+        if option is None or option.check(value) != option.default:
+            words += ["--set", f"{name}={option.spell(option.check(value)) if option else value}"]
+    for plugin in plugins(record):
+        words += ["--plugin", plugin]
+    return [*words, "-o", f"again-{record.run_id[-DIGITS:]}"]
+
+
+def plugins(record: Record) -> list[str]:
+    """Name what has to be loaded with ``--plugin``; the path of a file is known of newer runs."""
+    provenance = (record.result or {}).get("provenance")
+    given = provenance.get("plugins") if isinstance(provenance, dict) else None
+    if isinstance(given, list):
+        return [str(plugin) for plugin in given]
+    loose = [
+        f"{owner['plugin']}.py"
+        for component in (record.spec or {})["components"].values()
+        if isinstance(owner := component.get("owner"), dict)
+        and owner.get("plugin")
+        and owner.get("distribution") is None
+    ]
+    return list(dict.fromkeys(loose))
+
+
+def shell(words: list[str]) -> str:
+    """Quote words for a shell."""
+    return shlex.join(words)
