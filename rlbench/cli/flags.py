@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +13,10 @@ from rlbench.report.terminal import Folder, Once, say
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from rlbench.grid.request import Request
     from rlbench.plugin.registry import Registry
     from rlbench.types import Kind
 
@@ -77,6 +82,89 @@ width = click.option(
 )
 
 
+file = click.argument(
+    "file", metavar="[GRID.toml]", required=False, type=click.Path(path_type=Path)
+)
+seeds = click.option(
+    "-s",
+    "--seeds",
+    multiple=True,
+    help="Seeds: 0-4 or 0,3,7; repeatable.  [default: 0-4]",
+)
+settings = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VAL[,VAL]",
+    help="Trainer setting; repeatable (rlbench list setting).",
+)
+
+
+def grid(command: _Command) -> _Command:
+    """Add what chooses the runs: an experiment file, axes, seeds, settings, plugins, a folder."""
+    for decorate in (plugin, out, settings, seeds, axes(selecting=False), file):
+        command = decorate(command)
+    return command
+
+
+def execution(command: _Command) -> _Command:
+    """Add what says how to run; each is a key of experiment files too, with the same name."""
+    options = (
+        click.option("--track", multiple=True, metavar="NAME", help="Tracker; repeatable."),
+        click.option("--engine", cls=Once, help="Where runs execute.  [default: local]"),
+        click.option(
+            "-j",
+            "--workers",
+            cls=Once,
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Runs at the same time (default: cores).",
+        ),
+        click.option(
+            "--timeout",
+            cls=Once,
+            type=float,
+            callback=positive_seconds,
+            metavar="SECONDS",
+            help="The most a run may take.",
+        ),
+        click.option("--retry", is_flag=True, help="Repeat failed, diverged and timed-out runs."),
+        click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure."),
+    )
+    for decorate in reversed(options):
+        command = decorate(command)
+    return command
+
+
+def ask(given: Mapping[str, Any], note: Callable[[str], None] | None) -> Request:
+    """Put together what `grid` and `execution` gave.
+
+    Args:
+        given: The values of these flags, by parameter.
+        note: Hears of repeats that were dropped, and of what replaces something in a file.
+
+    Raises:
+        UsageError: Something is not valid.
+        PluginError: A plugin can't be loaded.
+    """
+    from rlbench.grid.request import ask
+
+    rest = dict(given)
+    file, chosen, plugins = rest.pop("file"), rest.pop("seeds"), rest.pop("plugins")
+    set_ = rest.pop("settings")
+    kinds: dict[Kind, tuple[str, ...]] = {kind: rest.pop(kind) for _, kind, _ in _AXES}
+    return ask(
+        file,
+        load=load,
+        axes=kinds,
+        settings=set_,
+        seeds=",".join(chosen) if chosen else None,
+        plugins=plugins,
+        how=rest,
+        note=note,
+    )
+
+
 def positive_seconds(
     _context: click.Context, _parameter: click.Parameter, value: float | None
 ) -> Any:
@@ -86,7 +174,7 @@ def positive_seconds(
     return value
 
 
-def load(plugins: tuple[str, ...]) -> Registry:
+def load(plugins: Sequence[str | Path | ModuleType]) -> Registry:
     """Load all plugins; those that can't be loaded cost one line each."""
     from rlbench.plugin import loading
 

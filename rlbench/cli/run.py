@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rlbench.cli import flags
-from rlbench.cli.flags import load
 from rlbench.cli.table import print_table
-from rlbench.report.terminal import Once, is_terminal, say
+from rlbench.report.terminal import is_terminal, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
-    from rlbench.grid.supervisor import Planned, Watcher
-    from rlbench.types import Kind
+    from rlbench.grid.attempt import Planned
+    from rlbench.grid.watcher import Watcher
 
 
 @click.command(
@@ -26,96 +25,36 @@ A repeated flag is an axis; the grid is the product of the axes and the seeds.
   rlbench run -e gae:lam=0.9 -e gae -e rloo     three estimators, seeds 0 to 4
   rlbench run -l clip -l pg --set lr=3e-4,1e-3  two losses at two learning rates
   rlbench run -k adaptive:target=0.3 -s 0,3,7   three seeds of one cell
+  rlbench run night.toml -s 0-9                 an experiment file, with other seeds
 Runs that are on disk already are not repeated."""
 )
-@flags.axes(selecting=False)
-@click.option("--track", "trackers", multiple=True, metavar="NAME", help="Tracker; repeatable.")
-@click.option("--engine", cls=Once, default="local", show_default=True, help="Where runs execute.")
-@click.option(
-    "-s",
-    "--seeds",
-    multiple=True,
-    default=("0-4",),
-    show_default=True,
-    help="Seeds: 0-4 or 0,3,7; repeatable.",
-)
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VAL[,VAL]",
-    help="Trainer setting; repeatable (rlbench list setting).",
-)
-@flags.out
-@click.option(
-    "-j",
-    "--workers",
-    cls=Once,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Runs at the same time (default: cores).",
-)
-@flags.plugin
-@click.option(
-    "--timeout",
-    cls=Once,
-    type=float,
-    callback=flags.positive_seconds,
-    metavar="SECONDS",
-    help="The most a run may take.",
-)
-@click.option("--retry", is_flag=True, help="Repeat failed, diverged and timed-out runs.")
-@click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure.")
+@flags.grid
+@flags.execution
 @flags.format_
 @flags.width
 @click.option("-q", "--quiet", is_flag=True, help="Only failures on stderr.")
-def run(
-    *,
-    trackers: tuple[str, ...],
-    engine: str,
-    seeds: tuple[str, ...],
-    settings: tuple[str, ...],
-    out: Path | None,
-    workers: int | None,
-    plugins: tuple[str, ...],
-    timeout: float | None,
-    retry: bool,
-    fail_fast: bool,
-    format_: str,
-    max_width: int | None,
-    quiet: bool,
-    **axes: tuple[str, ...],
-) -> int:
+def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> int:
     """Run a grid, then show its table."""
-    from rlbench.grid.experiment import build
     from rlbench.grid.launch import cores, launch, plan
     from rlbench.report.tables import check_format
 
     check_format(format_)
-    registry = load(plugins)
-    note = None if quiet else say
-    specs = build(
-        registry,
-        selections=cast("Mapping[Kind, tuple[str, ...]]", axes),
-        settings=settings,
-        seeds=",".join(seeds),
-        note=note,
-    )
-    folder = out or Path(flags.DEFAULT_OUT)
-    slots = workers or cores()
-    planned = plan(specs)
+    request = flags.ask(given, None if quiet else say)
+    how = request.how
+    slots = how["workers"] or cores()
+    planned = plan(request.specs)
     records, outcome = launch(
-        registry,
+        request.registry,
         planned,
-        out=folder,
-        plugins=plugins,
-        trackers=trackers,
-        engine=engine,
+        out=request.out,
+        plugins=request.plugins,
+        trackers=how["track"],
+        engine=how["engine"],
         workers=slots,
-        watcher=_watcher(planned, folder, slots, quiet=quiet),
-        timeout_s=timeout,
-        retry=retry,
-        fail_fast=fail_fast,
+        watcher=_watcher(planned, request.out, slots, quiet=quiet),
+        timeout_s=how["timeout"],
+        retry=how["retry"],
+        fail_fast=how["fail_fast"],
     )
     print_table(records, format_, max_width)
     return int(outcome.exit_code)

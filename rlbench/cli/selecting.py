@@ -1,0 +1,92 @@
+"""Flags that choose results: which folder, which components, which settings, which seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from rlbench.cli import flags
+from rlbench.errors import NothingSelected, UsageError
+from rlbench.report.terminal import Folder, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlbench.grid.store import Record
+    from rlbench.plugin.registry import Registry
+    from rlbench.types import Kind
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+folder = click.argument("folder", metavar="[OUT]", required=False, type=Folder())
+
+
+def selection(command: _Command) -> _Command:
+    """Add ``-o``, ``-e`` to ``-m``, ``-s``, ``--set`` and ``--plugin``."""
+    command = flags.plugin(command)
+    command = click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="NAME=VAL[,VAL]",
+        help="Only runs with these settings; repeatable.",
+    )(command)
+    command = click.option("-s", "--seeds", multiple=True, help="Only these seeds; repeatable.")(
+        command
+    )
+    command = flags.axes(selecting=True)(command)
+    return flags.out(command)
+
+
+def root(folder: Path | None, out: Path | None) -> Path:
+    """Tell the folder of results, given as an argument, as an option or not at all."""
+    if folder and out and folder != out:
+        raise UsageError(f"two folders of results were given, {folder} and {out}; give one")
+    return folder or out or Path(flags.DEFAULT_OUT)
+
+
+def read(root: Path) -> list[Record]:
+    """Read all runs of a folder.
+
+    Raises:
+        NothingSelected: There is none.
+    """
+    from rlbench.grid.store import Store
+
+    records = Store(root).read()
+    if not records:
+        raise NothingSelected(f"no results in {root}; rlbench run -o {root} makes some")
+    return records
+
+
+def is_given(axes: Mapping[str, tuple[str, ...]], *others: tuple[str, ...]) -> bool:
+    """Whether anything is selected at all."""
+    return any(axes.values()) or any(others)
+
+
+def choose(
+    records: list[Record],
+    *,
+    axes: Mapping[str, tuple[str, ...]],
+    seeds: tuple[str, ...],
+    settings: tuple[str, ...],
+    plugins: tuple[str, ...],
+) -> list[Record]:
+    """Keep the runs that the flags select; what is not there is said on stderr."""
+    from rlbench.grid.axes import parse_seeds, parse_settings
+    from rlbench.report.select import select
+
+    wanted = {cast("Kind", kind): texts for kind, texts in axes.items() if texts}
+    registry: Registry | None = None
+    if wanted or plugins or settings:
+        registry = flags.load(plugins)
+    return select(
+        records,
+        registry,
+        wanted,
+        seeds=parse_seeds(",".join(seeds)) if seeds else None,
+        settings=parse_settings(settings, registry),
+        note=say,
+    )
