@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
+from rlbench.grid import signals
+from rlbench.grid.attempt import Planned
 from rlbench.grid.axes import spell_settings
 from rlbench.grid.experiment import build
 from rlbench.grid.identity import Catalogue
 from rlbench.grid.store import Record, Store
-from rlbench.grid.supervisor import Outcome, Planned, Silent, supervise
+from rlbench.grid.supervisor import Outcome, supervise
+from rlbench.grid.watcher import Silent
 from rlbench.plugin.loading import load, plugin_arguments
 from rlbench.plugin.selection import parse
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import ModuleType
 
-    from rlbench.grid.supervisor import Watcher
+    from rlbench.grid.watcher import Watcher
     from rlbench.plugin.registry import Registry
     from rlbench.training.spec import RunSpec
     from rlbench.types import Kind
@@ -51,7 +54,9 @@ def launch(
     watcher: Watcher | None = None,
     timeout_s: float | None = None,
     retry: bool = False,
+    retries: int = 0,
     fail_fast: bool = False,
+    max_failures: int | None = None,
 ) -> tuple[list[Record], Outcome]:
     """Execute the runs that are not on disk yet, and read back all that were asked for.
 
@@ -65,8 +70,10 @@ def launch(
         workers: Runs at the same time; None means one a core.
         watcher: Shows the progress.
         timeout_s: The most seconds of one run.
-        retry: Also repeat runs that failed, diverged or took too long.
+        retry: Also repeat runs that failed, diverged or took too long before.
+        retries: How often a run that does not end well now is tried again, unless it diverged.
         fail_fast: Start nothing more after the first failure.
+        max_failures: Start nothing more after so many failures.
 
     Returns:
         One record for each run, in the order of ``planned``, also for those that did not run; and
@@ -90,10 +97,13 @@ def launch(
         plugins=arguments,
         timeout_s=timeout_s,
         retry=retry,
+        retries=retries,
         fail_fast=fail_fast,
+        max_failures=max_failures,
         trackers=list(trackers),
     )
-    return _read_back(store, planned), outcome
+    with signals.unheard(when=outcome.interrupted):
+        return _read_back(store, planned), outcome
 
 
 def run_grid(

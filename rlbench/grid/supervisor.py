@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections import deque
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from rlbench.grid import identity, provenance
+from rlbench.grid import identity, signals
+from rlbench.grid.attempt import RENAMED, Flight, Planned, history, job_maker, worth_another
 from rlbench.grid.reading import COMPLETE
 from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, write_json
-from rlbench.plugin import source
-from rlbench.types import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rlbench.training.spec import RunSpec
-    from rlbench.types import Engine, JobEvent
+    from rlbench.grid.watcher import Watcher
+    from rlbench.types import Engine, Job, JobEvent
 
-TARGET = "rlbench.grid.worker:execute"
 # The first optimiser of a process imports torch._dynamo: a second that no run should pay.
 PRELOAD = ("torch", "torch._dynamo", "rlbench.grid.worker")
-# A run whose sources changed since it was named: nothing of it is stored under the old name.
-RENAMED = {
-    "status": "killed",
-    "error": {
-        "type": "SourceChanged",
-        "message": "source files changed after this run was named; give the command again, and it "
-        "runs under its new name",
-        "where": None,
-    },
-}
 TICK_S = 0.25  # how long a signal can wait to be noticed
 POLL_S = 1.0  # how often a run of another process is looked at
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A run with its name."""
-
-    run_id: str
-    spec: RunSpec
+NOTES_S = 2.0  # how long the notes on interrupted runs may wait for locks, all together
 
 
 @dataclass(frozen=True)
@@ -66,56 +44,6 @@ class Outcome:
     exit_code: int
 
 
-class Watcher(Protocol):
-    """Shows what happens."""
-
-    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
-        """Called once: the runs to do, and how many are complete already, and failed at that."""
-        ...
-
-    def started(self, run: Planned) -> None:
-        """A run has a process."""
-        ...
-
-    def progress(self, run: Planned, done: int, total: int, phase: str) -> None:
-        """A run has come so far."""
-        ...
-
-    def waiting(self, run: Planned) -> None:
-        """Another process is doing a run; its result is taken over when it is there."""
-        ...
-
-    def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
-        """A run ended; ``result`` has ``status`` and ``error``, as in ``result.json``."""
-        ...
-
-    def end(self) -> None:
-        """Called once, also after an error."""
-        ...
-
-
-class Silent:
-    """A watcher that shows nothing; a base for those that show only some of it."""
-
-    def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
-        """Show nothing."""
-
-    def started(self, run: Planned) -> None:
-        """Show nothing."""
-
-    def progress(self, run: Planned, done: int, total: int, phase: str) -> None:
-        """Show nothing."""
-
-    def waiting(self, run: Planned) -> None:
-        """Show nothing."""
-
-    def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
-        """Show nothing."""
-
-    def end(self) -> None:
-        """Show nothing."""
-
-
 def supervise(
     runs: Sequence[Planned],
     store: Store,
@@ -123,16 +51,18 @@ def supervise(
     *,
     workers: int,
     watcher: Watcher,
-    plugins: Sequence[str],
-    timeout_s: float | None,
-    retry: bool,
-    fail_fast: bool,
-    trackers: Sequence[str],
+    plugins: Sequence[str] = (),
+    trackers: Sequence[str] = (),
+    timeout_s: float | None = None,
+    retry: bool = False,
+    retries: int = 0,
+    fail_fast: bool = False,
+    max_failures: int | None = None,
 ) -> Outcome:
     """Do the runs that are not complete.
 
-    In the main thread, SIGINT and SIGTERM end all runs in flight within seconds; what is complete
-    stays, the rest is done by the same command later.
+    In the main thread, SIGINT, SIGTERM and SIGHUP end all runs in flight within seconds; what is
+    complete stays, the rest is done by the same command later.
 
     Args:
         runs: What was asked for; a repeat counts once.
@@ -141,10 +71,13 @@ def supervise(
         workers: Runs at the same time.
         watcher: Hears what happens.
         plugins: What workers pass to `rlbench.plugin.loading.load`.
-        timeout_s: The most seconds of one run.
-        retry: Also repeat what failed, diverged or took too long.
-        fail_fast: Start nothing more after a failure.
         trackers: Selections of trackers, as text.
+        timeout_s: The most seconds of one run.
+        retry: Also repeat what failed, diverged or took too long in earlier commands.
+        retries: How often a run that fails, takes too long or is killed now is tried again. One
+            that diverges is not: the same seed diverges again.
+        fail_fast: Start nothing more after a failure.
+        max_failures: Start nothing more after so many failures; None means no limit.
 
     Returns:
         How it ended. Runs that failed are no exception.
@@ -163,16 +96,17 @@ def supervise(
         engine=engine,
         watcher=watcher,
         workers=workers,
-        fail_fast=fail_fast,
-        job=_job_maker(store, plugins, trackers, timeout_s),
+        retries=retries,
+        most_failures=1 if fail_fast else max_failures,
+        job=job_maker(store, plugins, trackers, timeout_s),
         seen=seen,
         queue=deque(todo),
     )
     failed_before = sum(status != "ok" for status in done.values())
-    watcher.begin(todo, len(unique) - len(todo), failed_before)
     try:
+        watcher.begin(todo, len(unique) - len(todo), failed_before)
         if todo:
-            with _signals(grid.interrupt):
+            with signals.handled(grid.interrupt):
                 grid.work()
     finally:
         watcher.end()
@@ -185,58 +119,7 @@ def supervise(
     )
 
 
-def _job_maker(
-    store: Store, plugins: Sequence[str], trackers: Sequence[str], timeout_s: float | None
-) -> Callable[[Planned, int | None], Job | None]:
-    given = provenance.checkouts(plugin for plugin in plugins if plugin.endswith(".py"))
-
-    def job(run: Planned, seen: int | None = None) -> Job | None:
-        files = identity.sources(run.spec)
-        description = identity.canonical(run.spec)
-        if description["run_id"] != run.run_id:
-            return None
-        payload = {
-            "run_id": run.run_id,
-            "root": str(store.root.absolute()),  # a component may change the working folder
-            "spec": run.spec.to_payload(),
-            "description": description,
-            "files": [str(file) for file in files],
-            "digest": source.raw_digest(files),
-            "plugins": list(plugins),
-            "trackers": list(trackers),
-            "seen": seen,
-            "provenance": given,
-        }
-        return Job(id=run.run_id, target=TARGET, payload=payload, timeout_s=timeout_s)
-
-    return job
-
-
-@contextmanager
-def _signals(handler: Callable[..., None]) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM; Python allows that in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            if old is not None:  # None: installed by C code, which Python can't put back
-                signal.signal(number, old)
-
-
-@dataclass
-class _Flight:
-    """A run that an engine has, or that another process does."""
-
-    run: Planned
-    seen: int | None  # stamp of the result that was there before
-    floor: float | None = None
-
-
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False)
 class _Grid:
     """The runs of one command on their way: waiting, in flight, or in the hands of others."""
 
@@ -244,18 +127,20 @@ class _Grid:
     engine: Engine
     watcher: Watcher
     workers: int
-    fail_fast: bool
-    job: Callable[[Planned, int | None], Job | None]
+    retries: int
+    most_failures: int | None
+    job: Callable[[Flight], Job | None]
     seen: dict[str, int | None]  # stamps of the results that were there when the grid was planned
     queue: deque[Planned]
-    flight: dict[str, _Flight] = field(default_factory=dict)
-    busy: dict[str, _Flight] = field(default_factory=dict)
+    flight: dict[str, Flight] = field(default_factory=dict)
+    busy: dict[str, Flight] = field(default_factory=dict)
+    again: dict[str, _Again] = field(default_factory=dict)  # runs that were tried and go on
     looked: float = 0.0
     ok: int = 0
     failed: int = 0
     interrupted: bool = False
 
-    def interrupt(self, *_: object) -> None:
+    def interrupt(self) -> None:
         """Handle a signal; a second one changes nothing more."""
         self.interrupted = True
 
@@ -265,13 +150,16 @@ class _Grid:
             self.engine.open(self.workers, PRELOAD)
             while (self.queue or self.flight or self.busy) and not self.interrupted:
                 self._fill()
+                alone = len(self.flight) == 1
                 for event in self.engine.events(TICK_S):
-                    self._hear(event)
+                    self._hear(event, alone=alone)
                 self._look_at_busy()
         finally:
             self.engine.close()
+            patience = time.monotonic() + NOTES_S
             for flight in list(self.flight.values()):
-                result = self._note(flight, "interrupted", "interrupted")
+                left_s = max(patience - time.monotonic(), 0.0)
+                result = self._note(flight, "interrupted", "interrupted", left_s)
                 if result["status"] != "interrupted":  # it had just written its last word
                     del self.flight[flight.run.run_id]
                 self._end(flight.run, result)
@@ -280,16 +168,23 @@ class _Grid:
     def _fill(self) -> None:
         while self.queue and len(self.flight) < self.workers and not self.interrupted:
             run = self.queue[0]
-            flight = _Flight(run, self.seen[run.run_id])
-            job = self.job(run, flight.seen)
+            if self.flight and any(map(self._is_suspect, (run.run_id, *self.flight))):
+                return
+            self.queue.popleft()
+            seen = self.seen[run.run_id]
+            flight = Flight(run, seen, history(self.store, run.run_id, seen))
+            job = self.job(flight)
             if job is None:
                 self._end(run, RENAMED)
             else:
                 self.engine.submit(job)
                 self.flight[run.run_id] = flight
-            self.queue.popleft()
 
-    def _hear(self, event: JobEvent) -> None:
+    def _is_suspect(self, run_id: str) -> bool:
+        """Whether the engine died under a run twice: it is to run alone, to see whose fault it is."""
+        return run_id in self.again and self.again[run_id].engine_deaths > 1
+
+    def _hear(self, event: JobEvent, *, alone: bool) -> None:
         flight, value = self.flight[event.job], event.value
         if event.what == "started":
             self.watcher.started(flight.run)
@@ -301,12 +196,51 @@ class _Grid:
         else:
             del self.flight[event.job]
             if event.what == "lost":
-                self._end(flight.run, self._note(flight, value["status"], value["reason"]))
+                self._lose(flight, value, alone=alone)
             elif value["status"] == "busy":
                 self.busy[event.job] = flight
                 self.watcher.waiting(flight.run)
             else:
-                self._end(flight.run, value)
+                self._settle(flight, value)
+
+    def _lose(self, flight: Flight, value: Mapping[str, Any], *, alone: bool) -> None:
+        """Note a run whose process is gone; if the engine went with it, it is done once more.
+
+        Of several runs nobody knows whose doing that was. Those that lose an engine twice run one
+        by one from there on, and one that was alone at its second loss is to blame.
+        """
+        result = self._note(flight, value["status"], value["reason"])
+        if not value.get("engine_died") or result["status"] != value["status"]:
+            self._settle(flight, result)
+            return
+        again = self.again.setdefault(flight.run.run_id, _Again(self.retries))
+        again.engine_deaths += 1
+        if again.engine_deaths > 1 and alone:
+            self._settle(flight, result)
+        else:
+            self._queue_again(flight, result)
+
+    def _settle(self, flight: Flight, result: Mapping[str, Any]) -> None:
+        """End a run, or try it again if it did not end well and may be tried."""
+        run_id = flight.run.run_id
+        again = self.again.get(run_id, _Again(self.retries))
+        if again.left and worth_another(result):
+            self.again[run_id] = again
+            again.left -= 1
+            again.failure = result
+            self._queue_again(flight, result, last=True)
+        else:
+            self._end(flight.run, result)
+
+    def _queue_again(
+        self, flight: Flight, result: Mapping[str, Any], *, last: bool = False
+    ) -> None:
+        self.seen[flight.run.run_id] = self.store.stamp(flight.run.run_id)
+        if last:
+            self.queue.append(flight.run)
+        else:
+            self.queue.appendleft(flight.run)
+        self.watcher.again(flight.run, result)
 
     def _look_at_busy(self) -> None:
         """Take over what other processes have finished, and do what they have not."""
@@ -322,11 +256,13 @@ class _Grid:
                 continue
             del self.busy[run_id]
             if finished:
-                self._end(flight.run, record.result or {})
+                self._settle(flight, record.result or {})
             else:
                 self.queue.append(flight.run)
 
-    def _note(self, flight: _Flight, status: str, reason: str) -> Mapping[str, Any]:
+    def _note(
+        self, flight: Flight, status: str, reason: str, patience_s: float = 1.0
+    ) -> Mapping[str, Any]:
         """Write the result of a run that could not do so itself."""
         run_id = flight.run.run_id
         error = {"type": "Lost", "message": reason, "where": None}
@@ -336,9 +272,10 @@ class _Grid:
             "status": status,
             "error": error,
             "floor": flight.floor,
+            **flight.history,
         }
         try:
-            with self.store.locked(run_id, timeout_s=1.0) as folder:
+            with self.store.locked(run_id, timeout_s=patience_s) as folder:
                 present = self.store.record(run_id)
                 if present.complete and self.store.stamp(run_id) != flight.seen:
                     return present.result or {}  # it died after its last word
@@ -352,12 +289,36 @@ class _Grid:
         return result
 
     def _end(self, run: Planned, result: Mapping[str, Any]) -> None:
+        self.again.pop(run.run_id, None)
         status = result["status"]
         if status == "ok":
             self.ok += 1
         elif status != "interrupted":
             self.failed += 1
-            if self.fail_fast:
-                self.queue.clear()
-                self.busy.clear()
         self.watcher.ended(run, result)
+        if self.most_failures is not None and self.failed >= self.most_failures:
+            self._start_nothing_more()
+
+    def _start_nothing_more(self) -> None:
+        waiting, self.queue = self.queue, deque()
+        self.busy.clear()
+        for run in waiting:
+            again = self.again.pop(run.run_id, None)
+            if again and again.failure:  # not tried again after all
+                self.failed += 1
+                self.watcher.ended(run, again.failure)
+
+
+@dataclass
+class _Again:
+    """What this command has tried of a run that has not ended yet.
+
+    Attributes:
+        left: How often it may still be tried again.
+        failure: How it ended the last time, by its own doing.
+        engine_deaths: How often the engine died under it.
+    """
+
+    left: int
+    failure: Mapping[str, Any] | None = None
+    engine_deaths: int = 0

@@ -7,7 +7,6 @@ import copy
 import errno
 import os
 import sys
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -19,13 +18,24 @@ import torch
 
 from rlbench.errors import RunError
 from rlbench.grid import provenance
-from rlbench.grid.reading import digest
+from rlbench.grid.reading import COMPLETE, digest
 from rlbench.grid.recorder import RunRecorder
-from rlbench.grid.store import METRICS, RESULT, SCHEMA, SPEC, Busy, Store, strict, write_json
+from rlbench.grid.store import (
+    CHECKPOINT,
+    METRICS,
+    RESULT,
+    SCHEMA,
+    SPEC,
+    Busy,
+    Store,
+    strict,
+    write_json,
+)
 from rlbench.plugin import source
 from rlbench.plugin.loading import load
 from rlbench.plugin.selection import parse
 from rlbench.training import border
+from rlbench.training.checkpoint import Checkpoints, Unusable
 from rlbench.training.guarded import GuardedTask
 from rlbench.training.seeding import seed_everything
 from rlbench.training.spec import RunSpec
@@ -49,7 +59,7 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
         payload: ``run_id``, ``root`` of the store, ``spec`` (`RunSpec.to_payload`),
             ``description`` (`identity.canonical`), ``files`` (the sources that are part of it) with
             their ``digest``, ``plugins``, ``trackers``, ``seen`` (the stamp of a result that is to
-            be replaced, or None) and ``provenance``.
+            be replaced, or None), ``history`` (of attempts) and ``provenance``.
         report: Hears progress, and ``{"floor": …}`` once.
 
     Returns:
@@ -63,27 +73,60 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
             if present.complete and store.stamp(run_id) != payload["seen"]:
                 return dict(present.result or {})  # another process was faster
             try:
-                store.clear(run_id)
-                log_file = folder / "log.txt"
-                with log_file.open("w", encoding="utf-8", errors="backslashreplace") as log:
-                    result = _attempt(payload, store, folder, log, report)
+                checkpoints, problem = _checkpoints(payload, store, folder)
+                log_file = folder / "log.txt"  # of all attempts, if one goes on from another
+                with log_file.open("a", encoding="utf-8", errors="backslashreplace") as log:
+                    if problem:
+                        log.write(f"{problem}\n")
+                    result = _attempt(payload, store, folder, log, report, checkpoints)
             except OSError as error:  # not even a log: the disk is full, say
                 result = _result(run_id, _failure(error))
-            return _store(folder, result)
+            return _store(folder, {**result, **payload["history"]})
     except Busy:
         return {"status": "busy"}
     except OSError as error:  # not even a folder
         return _result(run_id, _failure(error)) | {"stored": False}
 
 
+def _checkpoints(
+    payload: Mapping[str, Any], store: Store, folder: Path
+) -> tuple[Checkpoints, str | None]:
+    """Look for something to go on from, and clear away what an earlier attempt left beside it.
+
+    Returns:
+        The checkpoints of the run, and what is wrong with one that can't be used.
+    """
+    found = Checkpoints(
+        folder / CHECKPOINT,
+        every=payload.get("checkpoint_every"),
+        # On another processor, or with another numpy, the rest would be other numbers.
+        identity={"run_id": payload["run_id"], "schema": SCHEMA, **provenance.machine()},
+    )
+    problem = None
+    try:
+        if found.read() is None:
+            store.clear(payload["run_id"])
+        else:
+            (folder / RESULT).unlink(missing_ok=True)
+    except Unusable as error:
+        store.clear(payload["run_id"])
+        problem = f"the checkpoint can't be used: {error}; the run starts anew"
+    return found, problem
+
+
 def _attempt(
-    payload: Mapping[str, Any], store: Store, folder: Path, log: IO[str], report: Report
+    payload: Mapping[str, Any],
+    store: Store,
+    folder: Path,
+    log: IO[str],
+    report: Report,
+    checkpoints: Checkpoints,
 ) -> dict[str, Any]:
     """Do the run; whatever goes wrong becomes part of its result."""
-    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
     torch.set_num_threads(1)
     recorder = RunRecorder(folder, store.base_folder, log, report)
-    run = _Run(payload, folder, recorder, report)
+    run = _Run(payload, folder, recorder, report, checkpoints)
     with _captured(log):
         try:
             numbers = {"status": "ok", "error": None, **run.train()}
@@ -97,7 +140,7 @@ def _attempt(
             "floor": run.floor,
             "metrics_sha256": digest(folder / METRICS),  # tells equal curves at a glance
             # The base policy is shared: it would be charged to whichever cell came first.
-            "wall_s": round(time.monotonic() - clock - numbers.get("phases", {}).get("base", 0), 3),
+            "wall_s": round(checkpoints.spent_s - numbers.get("phases", {}).get("base", 0), 3),
             "provenance": provenance.describe(
                 started, payload["provenance"] | {"owners": run.owners}, torch.get_num_threads()
             ),
@@ -110,9 +153,14 @@ class _Run:
     """The steps of a run, with what is known of it so far."""
 
     def __init__(
-        self, payload: Mapping[str, Any], folder: Path, recorder: RunRecorder, report: Report
+        self,
+        payload: Mapping[str, Any],
+        folder: Path,
+        recorder: RunRecorder,
+        report: Report,
+        checkpoints: Checkpoints,
     ) -> None:
-        self._payload, self._folder = payload, folder
+        self._payload, self._folder, self._checkpoints = payload, folder, checkpoints
         self._recorder, self._report = recorder, report
         self._trackers: list[tuple[str, Any]] = []
         self.floor: float | None = None
@@ -129,16 +177,20 @@ class _Run:
         loaded = set(sys.modules)
         self.floor = GuardedTask(spec.selections["task"]).floor
         self._report({"floor": self.floor})
+        if self._checkpoints.update is not None:
+            self._recorder.log(f"going on after update {self._checkpoints.update}")
         for text in self._payload["trackers"]:
             chosen = parse(registry, "tracker", text)
             tracker = border.call(chosen, chosen.create)
-            start = partial(tracker.start, copy.deepcopy(description))
+            told = copy.deepcopy(description) | {"resumed_from": self._checkpoints.update}
+            start = partial(tracker.start, told)
             border.call(chosen, start)
             self._trackers.append((text, tracker))
         for chosen in spec.selections.values():
             chosen.component.load()  # now, because an import may seed the global generators
         seed_everything("run", spec.seed)
-        numbers = train(spec, self._recorder, [tracker for _, tracker in self._trackers])
+        trackers = [tracker for _, tracker in self._trackers]
+        numbers = train(spec, self._recorder, trackers, self._checkpoints)
         self._warn_of_modules(spec, loaded)
         return numbers
 
@@ -188,6 +240,8 @@ def _store(folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
         content["reason"] = "; ".join(reasons)
     try:
         write_json(folder / RESULT, content)
+        if content["status"] in COMPLETE:
+            (folder / CHECKPOINT).unlink(missing_ok=True)
     except OSError as error:
         return content | _failure(error) | {"stored": False}
     return content

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.experiment import cells_of
-from rlbench.grid.supervisor import Silent
+from rlbench.grid.watcher import Silent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from rlbench.grid.store import Record
-    from rlbench.grid.supervisor import Planned
+    from rlbench.grid.attempt import Planned
 
 Say = Callable[[str], None]
 _REDRAWS_PER_S = 4
@@ -67,6 +67,11 @@ class Lines(Silent):
         if not self._quiet:
             self._say(f"another process is doing {run.run_id}; waiting for its result")
 
+    def again(self, run: Planned, result: Mapping[str, Any]) -> None:
+        """Say that a run is tried again, and why."""
+        if not self._quiet:
+            self._say(f"{result['status']}, is tried again: {_with_reason(run, result)}")
+
     def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
         """Count a run; report it at once if it failed."""
         status = str(result.get("status"))
@@ -75,10 +80,7 @@ class Lines(Silent):
         self._counts["ok" if status == "ok" else "failed"] += 1
         if status == "ok":
             return
-        error = result.get("error") or {}
-        lines = str(error.get("message") or "").strip().splitlines()
-        message = ": ".join(str(p) for p in (error.get("type"), *lines[:1]) if p)
-        self._say(f"{status}: {run.run_id}{': ' if message else ''}{message}")
+        self._say(f"{status}: {_with_reason(run, result)}")
         self._say(f"  log: {self._out / 'runs' / run.run_id / 'log.txt'}")
 
     def end(self) -> None:
@@ -91,6 +93,13 @@ class Lines(Silent):
         parts += [f"{left:,} not run"] if left else []
         rest = "; the same command does the rest" if left else ""
         self._say(f"{', '.join(parts)}; results in {self._out}{rest}")
+
+
+def _with_reason(run: Planned, result: Mapping[str, Any]) -> str:
+    """Name a run, and in one line why it ended as it did."""
+    error = result.get("error") or {}
+    lines = str(error.get("message") or "").strip().splitlines()
+    return ": ".join(str(p) for p in (run.run_id, error.get("type"), *lines[:1]) if p)
 
 
 class Remaining:
@@ -235,6 +244,12 @@ class Display(Lines):
         self._remaining.forget(run.run_id)
         self._remove(run)
         super().waiting(run)
+
+    def again(self, run: Planned, result: Mapping[str, Any]) -> None:
+        """Say so, and take the line of the attempt away."""
+        self._remaining.forget(run.run_id)
+        self._remove(run)
+        super().again(run, result)
 
     def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
         """Take the line of a run away."""

@@ -10,7 +10,7 @@ import pytest
 
 from rlbench.grid.experiment import build
 from rlbench.grid.identity import run_id
-from rlbench.grid.supervisor import Planned
+from rlbench.grid.attempt import Planned
 from rlbench.plugin.loading import load
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.builtin.engines import Local
-from rlbench.grid import supervisor
+from rlbench.grid import attempt, supervisor
 from rlbench.grid.store import Store, write_json
-from rlbench.grid.supervisor import Outcome, Silent, supervise
+from rlbench.grid.supervisor import Outcome, supervise
+from rlbench.grid.watcher import Silent
 from rlbench.types import JobEvent
 
 from .conftest import make_plan
@@ -107,20 +108,12 @@ class Grid:
         (self.folder / "acts.json").write_text(json.dumps(acts))
 
     def run(self, seeds: str, watcher=None, engine=None, **options) -> Outcome:
-        defaults = {
-            "workers": 2,
-            "plugins": (),
-            "timeout_s": None,
-            "retry": False,
-            "fail_fast": False,
-            "trackers": (),
-        }
         return supervise(
             make_plan(seeds),
             self.store,
             engine or Local(),
             watcher=watcher or Silent(),
-            **(defaults | options),
+            **({"workers": 2} | options),
         )
 
     @property
@@ -135,7 +128,7 @@ class Grid:
 @pytest.fixture
 def grid(tmp_path, module, monkeypatch):
     folder = module("grid_targets", TARGET).parent
-    monkeypatch.setattr(supervisor, "TARGET", "grid_targets:execute")
+    monkeypatch.setattr(attempt, "TARGET", "grid_targets:execute")
     monkeypatch.setattr(supervisor, "PRELOAD", ("rlbench.grid.store",))
     return Grid(tmp_path / "out", folder)
 
@@ -173,11 +166,6 @@ def test_a_repeated_run_counts_once(grid):
         Local(),
         workers=2,
         watcher=Silent(),
-        plugins=(),
-        timeout_s=None,
-        retry=False,
-        fail_fast=False,
-        trackers=(),
     )
     assert (outcome.ok, grid.ran) == (1, Counter("0"))
 
@@ -384,29 +372,25 @@ def command(grid: Grid, seeds: str) -> list[str]:
     sys.path.insert(0, {str(grid.folder)!r})
     from pathlib import Path
     from rlbench.builtin.engines import Local
-    from rlbench.grid import supervisor
+    from rlbench.grid import attempt, supervisor
     from rlbench.grid.experiment import build
     from rlbench.grid.identity import run_id
     from rlbench.grid.store import Store
+    from rlbench.grid.watcher import Silent
     from rlbench.plugin.loading import load
 
-    class Watcher(supervisor.Silent):
+    class Watcher(Silent):
         def progress(self, run, done, total, phase):
             print(done, flush=True)
 
-    supervisor.TARGET, supervisor.PRELOAD = "grid_targets:execute", ()
+    attempt.TARGET, supervisor.PRELOAD = "grid_targets:execute", ()
     specs = build(load(), selections={{}}, settings=[], seeds={seeds!r})
     outcome = supervisor.supervise(
-        [supervisor.Planned(run_id(spec), spec) for spec in specs],
+        [attempt.Planned(run_id(spec), spec) for spec in specs],
         Store(Path({str(grid.store.root)!r})),
         Local(),
         workers=2,
         watcher=Watcher(),
-        plugins=(),
-        timeout_s=None,
-        retry=False,
-        fail_fast=False,
-        trackers=(),
     )
     print("exit code", outcome.exit_code)
     """

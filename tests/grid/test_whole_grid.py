@@ -10,9 +10,11 @@ import textwrap
 import pytest
 
 from rlbench.builtin.engines import Local
+from rlbench.grid.attempt import Planned
 from rlbench.grid.identity import run_id
 from rlbench.grid.store import Store
-from rlbench.grid.supervisor import Planned, Silent, supervise
+from rlbench.grid.supervisor import supervise
+from rlbench.grid.watcher import Silent
 
 from .conftest import make_specs
 
@@ -78,9 +80,6 @@ def run(root, runs, plugin, workers):
         watcher=Silent(),
         plugins=(plugin,),
         timeout_s=120,
-        retry=False,
-        fail_fast=False,
-        trackers=(),
     )
 
 
@@ -139,7 +138,9 @@ def test_a_notebook_runs_a_grid_without_torch_of_its_own(tmp_path):
     from rlbench.grid.experiment import build
     from rlbench.grid.identity import run_id
     from rlbench.grid.store import Store
-    from rlbench.grid.supervisor import Planned, Silent, supervise
+    from rlbench.grid.attempt import Planned
+    from rlbench.grid.supervisor import supervise
+    from rlbench.grid.watcher import Silent
     from rlbench.plugin.loading import load
 
     def cell():
@@ -147,7 +148,7 @@ def test_a_notebook_runs_a_grid_without_torch_of_its_own(tmp_path):
         runs = [Planned(run_id(spec), spec) for spec in specs]
         outcome = supervise(
             runs, Store(Path({str(tmp_path)!r})), Local(), workers=2, watcher=Silent(),
-            plugins=(), timeout_s=120, retry=False, fail_fast=False, trackers=(),
+            timeout_s=120,
         )
         print(outcome.ok, outcome.exit_code)
 

@@ -13,9 +13,9 @@ import torch
 from rlbench.errors import ComponentError, Diverged
 from rlbench.grid import store as store_module
 from rlbench.grid import worker
+from rlbench.grid.attempt import Flight, Planned, history, job_maker
 from rlbench.grid.identity import run_id
 from rlbench.grid.store import Store
-from rlbench.grid.supervisor import Planned, _job_maker
 
 from .conftest import make_plan, make_specs
 
@@ -24,7 +24,9 @@ NUMBERS = {"score": 0.75, "score_start": 0.5, "kl": 0.125, "phases": {"rollout":
 
 def make_payload(root, planned: Planned, plugins=(), trackers=(), **more):
     store = Store(root)
-    job = _job_maker(store, plugins, trackers, None)(planned, store.stamp(planned.run_id))
+    seen = store.stamp(planned.run_id)
+    flight = Flight(planned, seen, history(store, planned.run_id, seen))
+    job = job_maker(store, plugins, trackers, None)(flight)
     payload = dict(job.payload)
     payload = json.loads(json.dumps(payload))  # as it arrives in another process
     return payload | more

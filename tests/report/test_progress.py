@@ -19,7 +19,7 @@ from rlbench.report.progress import (
 )
 
 if TYPE_CHECKING:
-    from rlbench.grid.supervisor import Planned
+    from rlbench.grid.attempt import Planned
 
 OUT = Path("out")
 

@@ -1,0 +1,126 @@
+"""One attempt at a run: what an engine gets, and what is known of the attempts before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlbench.grid import identity, provenance
+from rlbench.plugin import source
+from rlbench.types import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlbench.grid.store import Store
+    from rlbench.training.spec import RunSpec
+
+TARGET = "rlbench.grid.worker:execute"
+CHANGED = "SourceChanged"  # type of the error of a run whose name no longer fits its sources
+# Nothing of such a run is stored under the old name.
+RENAMED = {
+    "status": "killed",
+    "error": {
+        "type": CHANGED,
+        "message": "source files changed after this run was named; give the command again, and it "
+        "runs under its new name",
+        "where": None,
+    },
+}
+# A run that diverged is not among them: the same seed diverges again.
+WORTH_ANOTHER = ("failed", "timeout", "killed")
+REMEMBERED = 10  # earlier attempts that a result tells of
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run with its name."""
+
+    run_id: str
+    spec: RunSpec
+
+
+@dataclass
+class Flight:
+    """A run that an engine has, or that another process does.
+
+    Attributes:
+        run: The run.
+        seen: Stamp of the result that was there before; None if there was none.
+        history: See `history`.
+        floor: The task's floor, once the run has told it.
+    """
+
+    run: Planned
+    seen: int | None
+    history: Mapping[str, Any]
+    floor: float | None = None
+
+
+def history(store: Store, run_id: str, seen: int | None) -> dict[str, Any]:
+    """Tell which attempt comes now, and how those before ended.
+
+    Args:
+        store: Where an earlier result is.
+        run_id: Name of the run.
+        seen: Stamp of that result; None if there is none.
+
+    Returns:
+        ``attempts``, 1 for the first; ``earlier``, if there were any: status and error of the last
+        ones, the latest at the end. The worker makes both part of ``result.json``.
+    """
+    present = store.record(run_id).result if seen is not None else None
+    if present is None:
+        return {"attempts": 1}
+    attempts, earlier = present.get("attempts"), present.get("earlier")
+    known = list(earlier) if isinstance(earlier, list) else []
+    known.append({"status": present["status"], "error": present.get("error")})
+    # a whole number, unless somebody edited the file; one attempt there was in any case
+    before = attempts if isinstance(attempts, int) and attempts > 0 else 1
+    return {"attempts": before + 1, "earlier": known[-REMEMBERED:]}
+
+
+def worth_another(result: Mapping[str, Any]) -> bool:
+    """Whether a run that ended like this may end otherwise when it is tried again."""
+    error = result.get("error") or {}
+    return result["status"] in WORTH_ANOTHER and error.get("type") != CHANGED
+
+
+def job_maker(
+    store: Store, plugins: Sequence[str], trackers: Sequence[str], timeout_s: float | None
+) -> Callable[[Flight], Job | None]:
+    """Get ready to make jobs of runs.
+
+    Args:
+        store: Where results go.
+        plugins: What workers pass to `rlbench.plugin.loading.load`.
+        trackers: Selections of trackers, as text.
+        timeout_s: The most seconds of one run.
+
+    Returns:
+        A function that gives the job of a run; None if sources changed since the run was named.
+    """
+    given = provenance.checkouts(plugins)
+
+    def job(flight: Flight) -> Job | None:
+        run = flight.run
+        files = identity.sources(run.spec)
+        description = identity.canonical(run.spec)
+        if description["run_id"] != run.run_id:
+            return None
+        payload = {
+            "run_id": run.run_id,
+            "root": str(store.root.absolute()),  # a component may change the working folder
+            "spec": run.spec.to_payload(),
+            "description": description,
+            "files": [str(file) for file in files],
+            "digest": source.raw_digest(files),
+            "plugins": list(plugins),
+            "trackers": list(trackers),
+            "seen": flight.seen,
+            "history": dict(flight.history),
+            "provenance": given,
+        }
+        return Job(id=run.run_id, target=TARGET, payload=payload, timeout_s=timeout_s)
+
+    return job
