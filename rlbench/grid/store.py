@@ -25,6 +25,7 @@ from rlbench.grid.reading import COMPLETE, fault_of_result, fault_of_spec, read_
 SCHEMA = 1
 SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
 METRICS, EVALUATIONS, VERIFIED = "metrics.csv", "evals.csv", "verified.json"
+CHECKPOINT = "checkpoint.pt"  # there while a run is not complete
 ATTEMPT = (
     "spec.json",
     "metrics.csv",
@@ -192,10 +193,22 @@ class Store:
             raise Busy(f"run {run_id} belongs to another process now") from error
         return lock
 
+    def running(self, run_id: str) -> bool:
+        """Whether a process holds the lock of a run now; nothing is created to find out."""
+        lock = self.run_folder(run_id) / LOCK
+        try:
+            if lock.is_file():
+                FileLock(lock, timeout=0).acquire().lock.release()
+        except Timeout:
+            return True
+        except OSError:  # not ours to look at
+            return False
+        return False
+
     def clear(self, run_id: str) -> None:
         """Remove what an earlier attempt left; the caller holds the lock."""
         folder = self.run_folder(run_id)
-        for name in (*ATTEMPT, VERIFIED):
+        for name in (*ATTEMPT, VERIFIED, CHECKPOINT):
             (folder / name).unlink(missing_ok=True)
             (folder / f".{name}.new").unlink(missing_ok=True)
 

@@ -129,7 +129,7 @@ def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:
     header = [_escape(column.name, format) for column in columns]
     texts = [[_escape(column.say(cell), format) for column in columns] for cell in rows]
     if format == "simple":
-        return _simple(header, texts, [column.number for column in columns])
+        return simple(header, texts, [column.number for column in columns])
     from tabulate import tabulate
 
     return tabulate(
@@ -141,8 +141,14 @@ def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:
     )
 
 
-def _simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
-    """Lay out like tabulate's ``simple``, without its padding of headers, by width on screen."""
+def simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
+    """Lay out like tabulate's ``simple``, without its padding of headers, by width on screen.
+
+    Args:
+        header: Names of the columns.
+        texts: The rows, a text a column.
+        right: Which columns stand flush right.
+    """
     widths = [max(map(_width, column)) for column in zip(header, *texts, strict=True)]
     lines = [header, ["-" * width for width in widths], *texts]
     return "\n".join(
