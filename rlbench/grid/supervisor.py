@@ -181,7 +181,7 @@ class _Grid:
                 self.flight[run.run_id] = flight
 
     def _is_suspect(self, run_id: str) -> bool:
-        """Whether the engine died under a run twice: it is to run alone, to see whose fault it is."""
+        """Whether the engine died under a run twice: it runs alone, to see whose fault it is."""
         return run_id in self.again and self.again[run_id].engine_deaths > 1
 
     def _hear(self, event: JobEvent, *, alone: bool) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress, TaskID
 
-    from rlbench.grid.store import Record
     from rlbench.grid.attempt import Planned
+    from rlbench.grid.store import Record
 
 Say = Callable[[str], None]
 _REDRAWS_PER_S = 4

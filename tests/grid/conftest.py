@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rlbench.grid.attempt import Planned
 from rlbench.grid.experiment import build
 from rlbench.grid.identity import run_id
-from rlbench.grid.attempt import Planned
 from rlbench.plugin.loading import load
 
 if TYPE_CHECKING:
