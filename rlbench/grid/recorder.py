@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 import time
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+TABLES = ("metrics.csv", "timings.csv", "evals.csv")
 PROGRESS_S = 0.1  # more often is of no use to a person
 
 
@@ -30,6 +32,21 @@ class Table:
         self._stream: IO[str] | None = None
         self._columns: dict[str, None] = {}
         self._late: set[str] = set()
+
+    def go_on(self, length: int) -> None:
+        """Write behind the first so many bytes of the file; the rest goes.
+
+        Raises:
+            ValueError: The file is shorter than that.
+        """
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        _cut(self._path, length)
+        if length > 0:
+            with self._path.open(encoding="utf-8", newline="") as stream:
+                self._columns = dict.fromkeys(next(csv.reader(stream)))
+            self._stream = self._path.open("a", encoding="utf-8", newline="")
 
     def add(self, row: Mapping[str, float | int | None]) -> None:
         """Write a row: integers plain, floats so that they read back the same, the rest empty."""
@@ -51,6 +68,17 @@ class Table:
         """Close the file."""
         if self._stream is not None:
             self._stream.close()
+
+
+def _cut(path: Path, length: int) -> None:
+    """Shorten a file; without a byte it goes."""
+    there = path.stat().st_size if path.exists() else 0
+    if there < length:
+        raise ValueError(f"{path.name} has {there} bytes of {length}")
+    if length > 0:
+        os.truncate(path, length)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _cell(value: Any) -> str:
@@ -80,9 +108,9 @@ class RunRecorder:
     ) -> None:
         self.base_folder = base_folder
         self._log, self._report = log, report
-        self._metrics = Table(folder / "metrics.csv", self.log)
-        self._timings = Table(folder / "timings.csv", self.log)
-        self._evaluations = Table(folder / "evals.csv", self.log)
+        tables = [Table(folder / name, self.log) for name in TABLES]
+        self._metrics, self._timings, self._evaluations = tables
+        self._tables = {folder / name: table for name, table in zip(TABLES, tables, strict=True)}
         self._samples = folder / "samples.jsonl"
         self._told: tuple[str, float] = ("", 0.0)
 
@@ -104,6 +132,26 @@ class RunRecorder:
         with self._samples.open("a", encoding="utf-8", newline="\n") as stream:
             stream.write("".join(f"{line}\n" for line in lines))
 
+    def position(self) -> dict[str, int]:
+        """Tell how long each file is, in bytes, once all of it is on the disk."""
+        lengths = {}
+        for path in (*self._tables, self._samples):
+            if path.exists():
+                with path.open("rb") as stream:
+                    os.fsync(stream.fileno())
+                lengths[path.name] = path.stat().st_size
+        return lengths
+
+    def rewind(self, position: Mapping[str, int]) -> None:
+        """Go back to a position that an earlier process told; files it does not name go.
+
+        Raises:
+            ValueError: A file is shorter than that.
+        """
+        for path, table in self._tables.items():
+            table.go_on(position.get(path.name, 0))
+        _cut(self._samples, position.get(self._samples.name, 0))
+
     def progress(self, done: int, total: int, phase: str) -> None:
         """Pass progress on, not more often than a person can see."""
         now = time.monotonic()
@@ -118,5 +166,5 @@ class RunRecorder:
 
     def close(self) -> None:
         """Close all files but the log."""
-        for table in (self._metrics, self._timings, self._evaluations):
+        for table in self._tables.values():
             table.close()

@@ -59,7 +59,8 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
         payload: ``run_id``, ``root`` of the store, ``spec`` (`RunSpec.to_payload`),
             ``description`` (`identity.canonical`), ``files`` (the sources that are part of it) with
             their ``digest``, ``plugins``, ``trackers``, ``seen`` (the stamp of a result that is to
-            be replaced, or None), ``history`` (of attempts) and ``provenance``.
+            be replaced, or None), ``history`` (of attempts), ``provenance``, and
+            ``checkpoint_every`` (updates), if checkpoints are wanted.
         report: Hears progress, and ``{"floor": …}`` once.
 
     Returns:
@@ -78,7 +79,7 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
                 with log_file.open("a", encoding="utf-8", errors="backslashreplace") as log:
                     if problem:
                         log.write(f"{problem}\n")
-                    result = _attempt(payload, store, folder, log, report, checkpoints)
+                    result = _attempt(payload, store, folder, log, report, checkpoints=checkpoints)
             except OSError as error:  # not even a log: the disk is full, say
                 result = _result(run_id, _failure(error))
             return _store(folder, {**result, **payload["history"]})
@@ -120,6 +121,7 @@ def _attempt(
     folder: Path,
     log: IO[str],
     report: Report,
+    *,
     checkpoints: Checkpoints,
 ) -> dict[str, Any]:
     """Do the run; whatever goes wrong becomes part of its result."""

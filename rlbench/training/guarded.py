@@ -43,6 +43,11 @@ class GuardedTask:
         if not math.isfinite(self.floor):
             self._refuse(f"floor is {self.floor}, expected a finite number")
 
+    @property
+    def component(self) -> Any:
+        """The task itself."""
+        return self._task
+
     def prompts(self, n: int, generator: Generator, split: Split) -> Prompts:
         """Draw prompts: exactly n."""
         found = border.call(self._selection, lambda: self._task.prompts(n, generator, split=split))
@@ -90,6 +95,11 @@ class GuardedReward:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._reward: Any = border.call(selection, selection.create)
+
+    @property
+    def component(self) -> Any:
+        """The reward itself."""
+        return self._reward
 
     def prepare(self, context: RewardContext) -> None:
         """Get ready for a run."""

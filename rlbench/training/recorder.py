@@ -30,6 +30,18 @@ class Recorder(Protocol):
         """Take a few prompts with completions, for people to look at."""
         ...
 
+    def position(self) -> Mapping[str, int]:
+        """Tell how long each file is, in bytes, once all of it is on the disk."""
+        ...
+
+    def rewind(self, position: Mapping[str, int]) -> None:
+        """Go back to a position that an earlier process told; files it does not name go.
+
+        Raises:
+            ValueError: A file is shorter than that.
+        """
+        ...
+
     def progress(self, done: int, total: int, phase: str) -> None:
         """Hear how far the run is."""
         ...

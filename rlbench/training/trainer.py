@@ -12,17 +12,19 @@ import torch
 from rlbench import masked
 from rlbench.errors import Diverged, RunError
 from rlbench.training import border, schedule
+from rlbench.training.checkpoint import Unusable
 from rlbench.training.evaluation import evaluate
 from rlbench.training.objective import StepReport, backward, value_loss
 from rlbench.training.parts import Parts, assemble
 from rlbench.training.rollout import Collected, collect
-from rlbench.training.seeding import stream
+from rlbench.training.seeding import seed_everything, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor
 
+    from rlbench.training.checkpoint import Checkpoints
     from rlbench.training.recorder import Recorder
     from rlbench.training.spec import RunSpec
     from rlbench.types import Advantage, Tracker
@@ -32,13 +34,19 @@ RATIO_TOLERANCE = 1e-4  # of the first ratios of a run, which must be 1
 Row = dict[str, float | int | None]
 
 
-def train(spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker] = ()) -> dict[str, Any]:
+def train(
+    spec: RunSpec,
+    recorder: Recorder,
+    trackers: Sequence[Tracker] = (),
+    checkpoints: Checkpoints | None = None,
+) -> dict[str, Any]:
     """Train one policy and evaluate it on the way.
 
     Args:
         spec: What to run.
         recorder: Takes the rows of metrics, timings and evaluations, samples and the log.
         trackers: Also see the metrics.
+        checkpoints: Where to go on from, if there is something, and where to save.
 
     Returns:
         The numbers of the run: ``score_start`` and ``score`` (greedy, held-out), ``reward_start``
@@ -51,14 +59,18 @@ def train(spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker] = ()) -
         Diverged: If a loss, a gradient or a log-probability is not finite.
         RunError: If the run can't go on for another reason.
     """
-    run = _Run(spec, recorder, trackers)
-    first = run.evaluate(0)
-    last = first
-    for update in range(1, spec.settings.updates + 1):
+    run = _begin(spec, recorder, trackers, checkpoints)
+    updates = spec.settings.updates
+    for update in range(run.done + 1, updates + 1):
         run.update(update)
-        if update % spec.settings.eval_every == 0 or update == spec.settings.updates:
-            last = run.evaluate(update)
-        recorder.progress(update, spec.settings.updates, "training")
+        if update % spec.settings.eval_every == 0 or update == updates:
+            run.last = run.evaluate(update)
+        run.done = update
+        if checkpoints is not None:
+            with run.clock("checkpoint"):
+                checkpoints.save(run)
+        recorder.progress(update, updates, "training")
+    first, last = run.first, run.last
     return {
         "score_start": first["score"],
         "score": last["score"],
@@ -68,19 +80,51 @@ def train(spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker] = ()) -
         "entropy": last["entropy"],
         "length": last["length"],
         "tokens": run.tokens,
-        "updates": spec.settings.updates,
+        "updates": updates,
         "phases": {name: round(seconds, 3) for name, seconds in run.clock.totals.items()},
     }
 
 
-class _Run:
-    """The state of a run between its updates: optimisers, counters, the clock."""
+def _begin(
+    spec: RunSpec,
+    recorder: Recorder,
+    trackers: Sequence[Tracker],
+    checkpoints: Checkpoints | None,
+) -> Run:
+    """Build a run: as its checkpoint says, or at its first evaluation."""
+    run = Run(spec, recorder, trackers)
+    if checkpoints is not None:
+        checkpoints.begin(run)
+        try:
+            if checkpoints.resume(run):
+                return run
+        except Unusable as error:
+            recorder.log(f"the checkpoint can't be used: {error}; the run starts anew")
+            recorder.rewind({})
+            seed_everything("run", spec.seed)
+            run = Run(spec, recorder, trackers)
+    run.first = run.last = run.evaluate(0)
+    return run
+
+
+class Run:
+    """The state of a run between its updates: optimisers, counters, the clock.
+
+    Attributes:
+        done: Updates done.
+        first: The evaluation before the first update.
+        last: The latest evaluation.
+    """
+
+    first: Mapping[str, Any]
+    last: Mapping[str, Any]
 
     def __init__(self, spec: RunSpec, recorder: Recorder, trackers: Sequence[Tracker]) -> None:
         self.recorder, self.trackers, self.settings = recorder, trackers, spec.settings
         self.clock = _Clock()
         with self.clock("base"):
             self.parts: Parts = assemble(spec, recorder)
+        self.done = 0
         self.tokens = 0
         self.lr = spec.settings.lr
         self.critic_lr = spec.settings.critic_lr or spec.settings.lr

@@ -39,7 +39,7 @@ def trained(monkeypatch):
     def set_to(function):
         monkeypatch.setattr(worker, "train", function)
 
-    set_to(lambda spec, recorder, trackers: NUMBERS)
+    set_to(lambda spec, recorder, trackers, checkpoints: NUMBERS)
     return set_to
 
 
@@ -58,7 +58,7 @@ def on_disk(root, run_id, name):
 
 
 def test_a_run_that_works_is_complete_on_disk(tmp_path, trained, planned):
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         recorder.update({"update": 1, "loss": 0.5})
         recorder.evaluation({"update": 0, "score": 0.5})
         recorder.timing({"update": 1, "rollout": 0.5})
@@ -107,7 +107,7 @@ def test_the_result_says_where_it_comes_from(tmp_path, trained, planned):
     ],
 )
 def test_a_run_that_fails_has_a_result_and_a_traceback(tmp_path, trained, planned, error, status):
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         recorder.update({"update": 1, "loss": math.nan})
         raise error
 
@@ -138,7 +138,7 @@ def test_numbers_that_are_not_finite_are_null_with_a_reason(tmp_path, trained, p
 
 
 def test_what_a_run_prints_goes_to_its_log(tmp_path, trained, planned, capfd):
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         sys.stdout.write("from Python, ≤\n")
         sys.stderr.write("an error\n")
         os.system("echo from a program")
@@ -157,7 +157,7 @@ def test_what_a_run_prints_goes_to_its_log(tmp_path, trained, planned, capfd):
 def test_all_global_generators_are_seeded_by_the_run(tmp_path, trained):
     drawn = {}
 
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         drawn.setdefault(spec.seed, []).append(
             (random.random(), float(np.random.rand()), float(torch.rand(())))
         )
@@ -188,7 +188,7 @@ def test_a_plugin_that_reseeds_on_import_changes_nothing(tmp_path, trained, modu
 
     drawn = []
 
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         spec.selections["loss"].component.load()
         drawn.append(random.random())
         return NUMBERS
@@ -267,7 +267,7 @@ def test_a_full_disk_fails_the_run_and_leaves_no_half_result(
 def test_a_disk_that_fills_up_while_training_is_the_reason_of_the_failure(
     tmp_path, trained, planned
 ):
-    def train(spec, recorder, trackers):
+    def train(spec, recorder, trackers, checkpoints):
         raise OSError(28, "No space left on device")
 
     trained(train)

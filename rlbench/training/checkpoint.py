@@ -1,0 +1,238 @@
+"""Checkpoints: a run that was killed goes on from its last one, to the same bytes.
+
+One file a run. It holds plain values and tensors only, so that reading one executes nothing; a
+digest in front of them tells a torn file from a whole one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import random
+import re
+import time
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from rlbench.training import border, state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rlbench.training.trainer import Run
+
+DIGEST_BYTES = 32
+
+
+class Unusable(Exception):  # noqa: N818 - no error of the run: it starts anew
+    """A checkpoint is there and can't be used."""
+
+
+class Checkpoints:
+    """The checkpoint of one run, read at its start and written on its way.
+
+    Args:
+        path: The file.
+        every: Updates between two checkpoints; None writes none, but uses one that is there.
+        identity: What has to be the same in the process that goes on: the run, the machine.
+    """
+
+    def __init__(self, path: Path, *, every: int | None, identity: Mapping[str, Any]) -> None:
+        self._path, self._every, self._identity = path, every, dict(identity)
+        self._start, self._spent_s = time.monotonic(), 0.0
+        self._found: dict[str, Any] | None = None
+        self._kept: int | None = None
+        self._anchors: Mapping[str, str] = {}
+
+    def read(self) -> int | None:
+        """Read the file.
+
+        Returns:
+            The update after which the run goes on; None if there is no file.
+
+        Raises:
+            Unusable: There is one that is torn, or belongs to another run or machine.
+        """
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unusable(f"it can't be read: {error}") from error
+        digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+        if hashlib.sha256(content).digest() != digest:
+            raise Unusable("it is torn, or no checkpoint of rlbench")
+        try:
+            found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+            identity = found["identity"]
+        except Exception as error:
+            raise Unusable(f"it can't be read: {type(error).__name__}: {error}") from error
+        for name, value in self._identity.items():
+            if identity.get(name) != value:
+                raise Unusable(f"its {name} is {identity.get(name)!r}, here it is {value!r}")
+        self._found, self._kept, self._spent_s = found, found["update"], found["spent_s"]
+        return self._kept
+
+    @property
+    def update(self) -> int | None:
+        """The update of the checkpoint on the disk; None if there is none."""
+        return self._kept
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds of this process since it opened the checkpoints, and of those before it."""
+        return self._spent_s + time.monotonic() - self._start
+
+    def begin(self, run: Run) -> None:
+        """Look at a run that was just built: whether the state of its components can be saved.
+
+        If not, the log says whose fault it is, once, and the run goes on without checkpoints.
+        """
+        if self._every is None and self._found is None:
+            return
+        try:
+            self._anchors = state.capture(_kept(run)).anchors
+        except state.Unsaveable as error:
+            self._give_up(run, error)
+
+    def resume(self, run: Run) -> bool:
+        """Put a run into the state of the checkpoint that was found.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            Unusable: Something does not fit; the run is then in no state to be used.
+        """
+        found, self._found = self._found, None
+        if found is None:
+            return False
+        try:
+            state.Captured(None, found["anchors"]).check(self._anchors)
+            run.recorder.rewind(found["position"])
+            _restore(run, found)
+        except Exception as error:
+            self._spent_s, self._kept = 0.0, None
+            raise Unusable(f"{type(error).__name__}: {error}") from error
+        return True
+
+    def save(self, run: Run) -> None:
+        """Save a run after an update, if one is due; a full disk keeps the checkpoint before it."""
+        if self._every is None or run.done % self._every or run.done == run.settings.updates:
+            return
+        try:
+            captured = state.capture(_kept(run))
+            captured.check(self._anchors)
+        except state.Unsaveable as error:
+            self._give_up(run, error)
+            return
+        try:
+            content = _describe(run) | {
+                "identity": self._identity,
+                "kept": captured.content,
+                "anchors": dict(captured.anchors),
+                "spent_s": self.spent_s,
+            }
+            _write(self._path, content)
+        except OSError as error:
+            kept = "there is none" if self._kept is None else f"that of update {self._kept} stays"
+            with contextlib.suppress(OSError):  # the log is on the same disk
+                run.recorder.log(f"no checkpoint after update {run.done} ({error}); {kept}")
+        else:
+            self._kept = run.done
+
+    def _give_up(self, run: Run, error: state.Unsaveable) -> None:
+        """Go on without checkpoints, and say whose component it is."""
+        kind = re.split(r"[.\[]", error.path)[0]
+        owners = {str(kind): chosen for kind, chosen in run.parts.spec.selections.items()}
+        chosen = owners.get(kind, owners["model"])  # of networks and their optimisers
+        run.recorder.log(
+            f"no checkpoints from here on: the state of {border.name_of(chosen)} can't be saved: "
+            f"{error}. What can: plain values, containers and tensors in attributes, or a class "
+            "with state_dict() and load_state_dict(state)"
+        )
+        self._every = None
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    """Everything of a run that may have a state."""
+    parts = run.parts
+    functions = {"estimator": parts.estimator, "loss": parts.loss}
+    return {
+        "task": parts.task.component,
+        "reward": parts.reward.component,
+        "kl": parts.controller,
+        "policy": parts.policy,
+        "critic": parts.critic,
+        "policy optimiser": run.optimiser,
+        "critic optimiser": run.critic_optimiser,
+        # a function has no state, by contract
+        **{k: f for k, f in functions.items() if not isinstance(f, types.FunctionType)},
+    }
+
+
+def _generators() -> dict[str, Any]:
+    """The global generators, from which a plugin may draw; the trainer's own are named streams."""
+    return {
+        "random": random.getstate(),
+        "numpy": np.random.get_state(legacy=False),
+        "torch": torch.get_rng_state(),
+    }
+
+
+def _describe(run: Run) -> dict[str, Any]:
+    return {
+        "update": run.done,
+        "tokens": run.tokens,
+        "seconds": dict(run.clock.totals),
+        "first": dict(run.first),
+        "last": dict(run.last),
+        "generators": state.capture(_generators()).content,
+        "position": dict(run.recorder.position()),
+    }
+
+
+def _restore(run: Run, found: Mapping[str, Any]) -> None:
+    """Fill a run that was just built."""
+    state.restore(_kept(run), found["kept"])
+    run.done, run.tokens = found["update"], found["tokens"]
+    run.first, run.last = found["first"], found["last"]
+    for phase, seconds in found["seconds"].items():
+        run.clock.totals[phase] = run.clock.totals.get(phase, 0.0) + seconds
+    generators = state.restore(_generators(), found["generators"])
+    random.setstate(generators["random"])  # last: what came before may have drawn
+    np.random.set_state(generators["numpy"])
+    torch.set_rng_state(generators["torch"])
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    """Put a file in place in one step, also under a power cut.
+
+    Raises:
+        OSError: The disk is full, say; the file that was there stays.
+    """
+    blob = io.BytesIO()  # torch's own writer hides that a disk is full
+    torch.save(dict(content), blob)
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(hashlib.sha256(blob.getbuffer()).digest())
+            file.write(blob.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
