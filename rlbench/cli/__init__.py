@@ -6,6 +6,8 @@ import click
 
 from rlbench import __version__
 from rlbench.cli.components import list_, plugins_, show
+from rlbench.cli.plan import plan
+from rlbench.cli.results import export, merge, rm, why
 from rlbench.cli.run import run
 from rlbench.cli.table import table
 from rlbench.report.terminal import Commands, open_what_is_closed, write_whatever_the_encoding
@@ -38,5 +40,5 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (run, table, list_, show, plugins_):
+for _command in (run, plan, table, export, merge, rm, why, list_, show, plugins_):
     cli.add_command(_command)

@@ -1,0 +1,48 @@
+"""``rlbench plan``: what ``rlbench run`` would do, and what of it is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rlbench.cli import flags
+from rlbench.report.terminal import columns, emit, say
+
+
+@click.command(
+    epilog="""\b
+It takes the flags of rlbench run: put plan in its place, and nothing runs.
+  rlbench plan night.toml
+  rlbench plan -e gae -e group --set lr=3e-4,1e-3 -s 0-9"""
+)
+@flags.grid
+@flags.execution
+@click.option("--all", "every_row", is_flag=True, help="Show every cell, not only the first 40.")
+def plan(*, every_row: bool, **given: Any) -> None:
+    """Show the cells of a grid, what is done of them and how long the rest takes."""
+    from rlbench.grid.launch import cores, plan
+    from rlbench.grid.store import Store
+    from rlbench.plugin.selection import parse
+    from rlbench.report.plan import expected_s, plan_text, survey
+
+    request = flags.ask(given, say)
+    how = request.how
+    parse(request.registry, "engine", how["engine"])
+    for tracker in how["track"]:
+        parse(request.registry, "tracker", tracker)
+    store = Store(request.out)
+    cells = survey(plan(request.specs), store)
+    others = (store.record(name) for name in store.names())
+    seconds = expected_s(cells, others, retry=how["retry"])
+    workers = how["workers"] or cores()
+    emit(
+        plan_text(
+            request,
+            cells,
+            seconds,
+            workers=workers,
+            width=min(columns(), 100),
+            every_row=every_row,
+        )
+    )
