@@ -128,8 +128,31 @@ def execution(command: _Command) -> _Command:
             metavar="SECONDS",
             help="The most a run may take.",
         ),
-        click.option("--retry", is_flag=True, help="Repeat failed, diverged and timed-out runs."),
+        click.option(
+            "--retry", is_flag=True, help="Repeat runs that failed, diverged or timed out."
+        ),
+        click.option(
+            "--retries",
+            cls=Once,
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Try a run that fails, times out or is killed up to N times more.  [default: 0]",
+        ),
         click.option("--fail-fast", is_flag=True, help="Start nothing more after a failure."),
+        click.option(
+            "--max-failures",
+            cls=Once,
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Start nothing more after N failures.",
+        ),
+        click.option(
+            "--checkpoint-every",
+            cls=Once,
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Save each run after every N updates; killed, it goes on from there.",
+        ),
     )
     for decorate in reversed(options):
         command = decorate(command)

@@ -9,6 +9,7 @@ import click
 
 from rlbench.cli import flags
 from rlbench.cli.table import print_table
+from rlbench.grid import signals
 from rlbench.report.terminal import is_terminal, say
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ Runs that are on disk already are not repeated."""
 @flags.format_
 @flags.width
 @click.option("-q", "--quiet", is_flag=True, help="Only failures on stderr.")
+@signals.raised()
 def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> int:
     """Run a grid, then show its table."""
     from rlbench.grid.launch import cores, launch, plan
@@ -54,9 +56,13 @@ def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> in
         watcher=_watcher(planned, request.out, slots, quiet=quiet),
         timeout_s=how["timeout"],
         retry=how["retry"],
+        retries=how["retries"],
         fail_fast=how["fail_fast"],
+        max_failures=how["max_failures"],
+        checkpoint_every=how["checkpoint_every"],
     )
-    print_table(records, format_, max_width)
+    with signals.unheard(when=outcome.interrupted):
+        print_table(records, format_, max_width)
     return int(outcome.exit_code)
 
 

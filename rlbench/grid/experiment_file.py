@@ -50,7 +50,10 @@ HOW = (
     Option(name="workers", type="int", default=None, interval="[1, inf)"),
     Option(name="timeout", type="float", default=None, interval="(0, inf)"),
     Option(name="retry", type="bool", default=False),
+    Option(name="retries", type="int", default=0, interval="[0, inf)"),
     Option(name="fail_fast", type="bool", default=False),
+    Option(name="max_failures", type="int", default=None, interval="[1, inf)"),
+    Option(name="checkpoint_every", type="int", default=None, interval="[1, inf)"),
 )
 """How to run: what has one value and no influence on the numbers."""
 TEXTS = ("out", "engine")

@@ -43,8 +43,8 @@ class Request:
         specs: Every run.
         out: Folder of results.
         plugins: What was loaded beside installed plugins.
-        how: ``workers``, ``timeout``, ``retry``, ``fail_fast``, ``engine`` and ``track``; each
-            at its default if nobody asked for anything.
+        how: ``workers``, ``timeout``, ``retry``, ``retries``, ``fail_fast``, ``max_failures``,
+            ``engine`` and ``track``; each at its default if nobody asked for anything.
     """
 
     registry: Registry
@@ -88,7 +88,10 @@ def ask(
     registry = load(both)
     chosen, values = read_axes(registry, axes, settings, note)
     numbers = None if seeds is None else distinct_seeds(seeds, note)
-    given = {name: value for name, value in how.items() if value not in (None, False, ())}
+    # 0 is something that was given
+    given = {
+        name: value for name, value in how.items() if value is not False and value not in (None, ())
+    }
     if content is None:
         grid = Grid(
             selections=chosen,
@@ -102,6 +105,11 @@ def ask(
         given = {name: value for name, value in content.how.items() if name != "plugins"} | given
     defaults: dict[str, Any] = {option.name: option.default for option in HOW}
     merged = {**defaults, "engine": "local", "track": (), "out": DEFAULT_OUT, **given}
+    if merged["fail_fast"] and merged["max_failures"] is not None:
+        raise UsageError(
+            "fail_fast starts nothing more after 1 failure, and max_failures="
+            f"{merged['max_failures']} was asked for too; give one of them"
+        )
     out = Path(merged.pop("out"))
     return Request(
         registry=registry,
