@@ -87,7 +87,12 @@ def worth_another(result: Mapping[str, Any]) -> bool:
 
 
 def job_maker(
-    store: Store, plugins: Sequence[str], trackers: Sequence[str], timeout_s: float | None
+    store: Store,
+    plugins: Sequence[str],
+    trackers: Sequence[str],
+    timeout_s: float | None,
+    *,
+    checkpoint_every: int | None = None,
 ) -> Callable[[Flight], Job | None]:
     """Get ready to make jobs of runs.
 
@@ -96,6 +101,7 @@ def job_maker(
         plugins: What workers pass to `rlbench.plugin.loading.load`.
         trackers: Selections of trackers, as text.
         timeout_s: The most seconds of one run.
+        checkpoint_every: Updates between two checkpoints of a run; None writes none.
 
     Returns:
         A function that gives the job of a run; None if sources changed since the run was named.
@@ -120,6 +126,7 @@ def job_maker(
             "seen": flight.seen,
             "history": dict(flight.history),
             "provenance": given,
+            "checkpoint_every": checkpoint_every,
         }
         return Job(id=run.run_id, target=TARGET, payload=payload, timeout_s=timeout_s)
 

@@ -57,6 +57,7 @@ def launch(
     retries: int = 0,
     fail_fast: bool = False,
     max_failures: int | None = None,
+    checkpoint_every: int | None = None,
 ) -> tuple[list[Record], Outcome]:
     """Execute the runs that are not on disk yet, and read back all that were asked for.
 
@@ -74,6 +75,7 @@ def launch(
         retries: How often a run that does not end well now is tried again, unless it diverged.
         fail_fast: Start nothing more after the first failure.
         max_failures: Start nothing more after so many failures.
+        checkpoint_every: Updates after which a run is saved; None saves none.
 
     Returns:
         One record for each run, in the order of ``planned``, also for those that did not run; and
@@ -100,6 +102,7 @@ def launch(
         retries=retries,
         fail_fast=fail_fast,
         max_failures=max_failures,
+        checkpoint_every=checkpoint_every,
         trackers=list(trackers),
     )
     with signals.unheard(when=outcome.interrupted):

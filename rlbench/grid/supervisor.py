@@ -58,6 +58,7 @@ def supervise(
     retries: int = 0,
     fail_fast: bool = False,
     max_failures: int | None = None,
+    checkpoint_every: int | None = None,
 ) -> Outcome:
     """Do the runs that are not complete.
 
@@ -78,6 +79,8 @@ def supervise(
             that diverges is not: the same seed diverges again.
         fail_fast: Start nothing more after a failure.
         max_failures: Start nothing more after so many failures; None means no limit.
+        checkpoint_every: Updates after which a run is saved, to go on from there if it is killed;
+            None saves none, and still goes on from one that is there.
 
     Returns:
         How it ended. Runs that failed are no exception.
@@ -98,7 +101,7 @@ def supervise(
         workers=workers,
         retries=retries,
         most_failures=1 if fail_fast else max_failures,
-        job=job_maker(store, plugins, trackers, timeout_s),
+        job=job_maker(store, plugins, trackers, timeout_s, checkpoint_every=checkpoint_every),
         seen=seen,
         queue=deque(todo),
     )
