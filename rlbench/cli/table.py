@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from rlbench.cli import flags
-from rlbench.cli.flags import load
-from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.terminal import Folder, can_write, columns, emit, is_terminal, say
+from rlbench.cli import flags, selecting
+from rlbench.errors import NothingSelected
+from rlbench.report.terminal import can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rlbench.grid.store import Record
-    from rlbench.types import Kind
 
 
 @click.command(
@@ -24,18 +23,8 @@ if TYPE_CHECKING:
   rlbench table -e gae -e rloo -l clip
 A name selects all its variants; with options, those that have these values."""
 )
-@click.argument("folder", metavar="[OUT]", required=False, type=Folder())
-@flags.out
-@flags.axes(selecting=True)
-@click.option("-s", "--seeds", multiple=True, help="Only these seeds; repeatable.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VAL[,VAL]",
-    help="Only runs with these settings; repeatable.",
-)
-@flags.plugin
+@selecting.folder
+@selecting.selection
 @flags.format_
 @flags.width
 def table(
@@ -50,27 +39,15 @@ def table(
     **axes: tuple[str, ...],
 ) -> None:
     """Show the results in a folder, one row a cell."""
-    from rlbench.grid.axes import parse_seeds, parse_settings
-    from rlbench.grid.store import Store
-    from rlbench.report.select import select
     from rlbench.report.tables import check_format
 
     check_format(format_)
-    if folder and out and folder != out:
-        raise UsageError(f"two folders of results were given, {folder} and {out}; give one")
-    root = folder or out or Path(flags.DEFAULT_OUT)
-    records = Store(root).read()
-    if not records:
-        raise NothingSelected(f"no results in {root}; rlbench run -o {root} makes some")
-    wanted = {cast("Kind", kind): texts for kind, texts in axes.items() if texts}
-    registry = load(plugins) if wanted or plugins or settings else None
-    chosen = select(
-        records,
-        registry,
-        wanted,
-        seeds=parse_seeds(",".join(seeds)) if seeds else None,
-        settings=parse_settings(settings, registry),
-        note=say,
+    chosen = selecting.choose(
+        selecting.read(selecting.root(folder, out)),
+        axes=axes,
+        seeds=seeds,
+        settings=settings,
+        plugins=plugins,
     )
     print_table(chosen, format_, max_width)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,7 @@ from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS, RunSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlbench.grid.compare import Difference
     from rlbench.grid.store import Record
@@ -38,13 +39,14 @@ def find(text: str, store: Store) -> Record:
     if (path / SPEC).exists():
         record = read_run(path.absolute())
     else:
-        record = store.record(_name(text, store))
+        record = store.record(find_name(text, store))
     if record.spec is None:
         raise UsageError(f"run {text!r}: {record.problem or f'{record.folder} holds no run'}")
     return record
 
 
-def _name(text: str, store: Store) -> str:
+def find_name(text: str, store: Store) -> str:
+    """Find the name of a run from its beginning or end; UsageError if none or several fit."""
     names = store.names()
     if text in names:
         return text
@@ -90,6 +92,33 @@ def changed(registry: Registry, spec: Mapping[str, Any]) -> list[Difference]:
         return []
     differ = compare.of_specs(spec, now)
     return differ or [("name", f"{spec['run_id']} | {now['run_id']}")]
+
+
+def judge(registry: Registry, records: Iterable[Record]) -> tuple[list[Record], dict[str, str]]:
+    """Tell which runs would have another name today.
+
+    Returns:
+        Those; and by name why some can't be judged: a component of theirs is not installed, say.
+    """
+    catalogue = identity.Catalogue()
+    cells: dict[tuple[int, int], RunSpec | RlbenchError] = {}
+    old, unknown = [], {}
+    for record in records:
+        spec = record.spec
+        if spec is None:
+            continue
+        key = (id(spec["components"]), id(spec["settings"]))  # seeds share both, once read
+        if key not in cells:
+            try:
+                cells[key] = rebuild(registry, spec)
+            except RlbenchError as error:
+                cells[key] = error
+        cell = cells[key]
+        if isinstance(cell, RlbenchError):
+            unknown[record.run_id] = str(cell)
+        elif catalogue.run_id(replace(cell, seed=spec["seed"])) != record.run_id:
+            old.append(record)
+    return old, unknown
 
 
 def command(record: Record) -> list[str]:

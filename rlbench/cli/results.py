@@ -1,0 +1,231 @@
+"""``rlbench export``, ``merge``, ``rm`` and ``why``: what is done with results that are there."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rlbench.cli import flags, selecting
+from rlbench.errors import NothingSelected, UsageError
+from rlbench.report.terminal import Folder, Once, columns, emit, is_terminal, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.grid.store import Record, Store
+
+
+@click.command(
+    epilog="""\b
+  rlbench export results/local > runs.csv
+  rlbench export -e gae --curves --to curves.parquet"""
+)
+@selecting.folder
+@selecting.selection
+@click.option(
+    "--to",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A .csv or .parquet file (default: CSV on stdout).",
+)
+@click.option("--curves", is_flag=True, help="One row a run and update, from metrics.csv.")
+@click.option("--force", is_flag=True, help="Overwrite the file of --to.")
+def export(
+    *,
+    folder: Path | None,
+    out: Path | None,
+    seeds: tuple[str, ...],
+    settings: tuple[str, ...],
+    plugins: tuple[str, ...],
+    to: Path | None,
+    curves: bool,
+    force: bool,
+    **axes: tuple[str, ...],
+) -> None:
+    """Write results as one tidy table, one row a run, with every digit."""
+    from rlbench.report import export as exporting
+
+    if to is not None:
+        exporting.check_target(to, force=force)
+    elif force:
+        raise UsageError("--force overwrites the file of --to, and there is no --to")
+    records = selecting.choose(
+        selecting.read(selecting.root(folder, out)),
+        axes=axes,
+        seeds=seeds,
+        settings=settings,
+        plugins=plugins,
+    )
+    frame = (exporting.curves if curves else exporting.runs)(records, say)
+    if frame.empty:
+        raise NothingSelected("nothing to export: no selected run can be read")
+    if to is None:
+        emit(exporting.csv(frame))
+        return
+    exporting.write(frame, to)
+    say(f"{len(frame):,} rows in {to}")
+
+
+@click.command(
+    epilog="""\b
+  rlbench merge from-laptop from-cluster -o results/all
+A run that is there already is kept once; the same run with other numbers is named, and left."""
+)
+@click.argument("sources", metavar="FROM...", nargs=-1, required=True, type=Folder())
+@flags.out
+def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
+    """Copy the runs of other folders into one."""
+    from rlbench.grid import merge as merging
+    from rlbench.grid.store import Store
+
+    if out is None:
+        raise UsageError("name the folder to merge into with -o")
+    counts: Counter[str] = Counter()
+    for step in merging.merge([Store(source) for source in sources], Store(out)):
+        counts[step.what] += step.why != merging.BASE_POLICY
+        if step.why and step.why != merging.BASE_POLICY:
+            say(f"{step.what}: {step.name}: {step.why}")
+    parts = [f"{count} {merging.WORDS[what]}" for what, count in counts.items() if count]
+    say(f"{', '.join(parts) or 'no run'}; results in {out}")
+    return int(counts["conflict"] > 0)
+
+
+@click.command(
+    epilog="""\b
+  rlbench rm results/local --failed
+  rlbench rm -e gae:lam=0.9 -s 3-4
+  rlbench rm 3f2a9c01d4 --yes
+A run is named as in the folder, or by the beginning or end of that name."""
+)
+@click.argument("targets", metavar="[OUT] [RUN]...", nargs=-1)
+@selecting.selection
+@click.option("--failed", is_flag=True, help="Only runs that failed, diverged or timed out.")
+@click.option("--outdated", is_flag=True, help="Only runs that today's code would name otherwise.")
+@click.option("--all", "everything", is_flag=True, help="All runs.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def rm(
+    *,
+    targets: tuple[str, ...],
+    out: Path | None,
+    seeds: tuple[str, ...],
+    settings: tuple[str, ...],
+    plugins: tuple[str, ...],
+    failed: bool,
+    outdated: bool,
+    everything: bool,
+    yes: bool,
+    **axes: tuple[str, ...],
+) -> int:
+    """Remove runs from a folder of results, after asking."""
+    from rlbench.grid.remove import removable, remove
+
+    store, names = _folder_and_runs(targets, out)
+    narrowed = failed or outdated or bool(names) or selecting.is_given(axes, seeds, settings)
+    if narrowed == everything:
+        some = "runs by name, -e to -m, -s, --set, --failed or --outdated"
+        raise UsageError(
+            f"--all removes all runs; leave it out beside {some}"
+            if everything
+            else f"say which runs to remove: {some}; --all removes all of them"
+        )
+    found = selecting.choose(
+        _named(selecting.read(store.root), names, store),
+        axes=axes,
+        seeds=seeds,
+        settings=settings,
+        plugins=plugins,
+    )
+    if failed:
+        found = [record for record in found if record.status in ("failed", "diverged", "timeout")]
+    if outdated:
+        found = _outdated(found, plugins)
+    for record in found:
+        if not removable(record):
+            say(f"left: {record.problem or record.folder}")
+    found = [record for record in found if removable(record)]
+    if not found:
+        raise NothingSelected(f"no run to remove in {store.root}")
+    if not _agreed(found, store.root, yes=yes):
+        say("nothing was removed")
+        return 1
+    left = [why for record in found if (why := remove(store, record)) is not None]
+    for why in left:
+        say(f"left: {why}")
+    say(f"removed {_runs(len(found) - len(left))}")
+    return int(bool(left))
+
+
+@click.command(
+    epilog="""\b
+  rlbench why 3f2a9c01d4 86e8fada46
+  rlbench why results/local/runs/RUN again-3f2a9c01d4/runs/RUN
+A run is named as in the folder, by the beginning or end of that name, or by its path."""
+)
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="RUN")
+@flags.out
+def why(*, first: str, second: str, out: Path | None) -> None:
+    """Say what differs between two runs."""
+    from rlbench.grid.repeat import find
+    from rlbench.grid.store import Store
+    from rlbench.report.run import comparison_text
+
+    store = Store(out or Path(flags.DEFAULT_OUT))
+    emit(comparison_text(find(first, store), find(second, store), columns()))
+
+
+def _folder_and_runs(targets: tuple[str, ...], out: Path | None) -> tuple[Store, list[str]]:
+    """Tell the folder of results from names of runs: it has runs in it."""
+    from rlbench.grid.store import Store
+
+    folders = [target for target in targets if Store(Path(target)).runs_folder.is_dir()]
+    if len(folders) > 1:
+        raise UsageError(f"folders of results were given: {', '.join(folders)}; give one")
+    folder = Path(folders[0]) if folders else None
+    names = [target for target in targets if target not in folders]
+    return Store(selecting.root(folder, out)), names
+
+
+def _named(records: list[Record], names: Sequence[str], store: Store) -> list[Record]:
+    """Keep the runs that are named; all if none is."""
+    from rlbench.grid.repeat import find_name
+
+    if not names:
+        return records
+    wanted = {find_name(name, store) for name in names}
+    return [record for record in records if record.run_id in wanted]
+
+
+def _outdated(records: Sequence[Record], plugins: tuple[str, ...]) -> list[Record]:
+    """Keep what today's code would name otherwise; what can't be judged stays and is named."""
+    from rlbench.grid.repeat import judge
+
+    old, unknown = judge(flags.load(plugins), records)
+    for why, count in Counter(unknown.values()).items():
+        say(f"left: {_runs(count)} that can't be judged: {why}")
+    return old
+
+
+def _agreed(records: Sequence[Record], root: Path, *, yes: bool) -> bool:
+    """Ask, where somebody can answer.
+
+    Raises:
+        UsageError: Nobody can.
+    """
+    if yes:
+        return True
+    states = Counter(record.status for record in records)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(states.items()))
+    what = f"{_runs(len(records))} ({counts}) from {root}"
+    if not is_terminal(sys.stdin):
+        raise UsageError(f"to remove {what} without a terminal to ask on, add --yes")
+    return click.confirm(f"remove {what}?", err=True)
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'' if count == 1 else 's'}"

@@ -1,0 +1,188 @@
+"""One run as text: what it is, where and with what it was made, how it ended, how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rlbench.grid import compare, repeat
+from rlbench.grid.store import LOCK, SCHEMA
+from rlbench.report.cells import NUMBERS, error_line, spelled
+from rlbench.report.prose import two_columns
+from rlbench.training.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.grid.compare import Difference
+    from rlbench.grid.store import Record
+    from rlbench.plugin.registry import Registry
+
+_VERSIONS = ("python", "torch", "numpy", "rlbench")
+_MACHINE = ("platform", "cpu", "cpu_capability", "threads")
+
+Rows = list[tuple[str, str]]
+
+
+def run_text(record: Record, registry: Registry, width: int = 80) -> str:
+    """Describe one run.
+
+    Args:
+        record: A run with a specification.
+        registry: What is installed now; without what the run needs, if that is not there.
+        width: Columns to wrap to.
+
+    Returns:
+        Blocks with a heading each. The last one is the one command that repeats exactly this run,
+        below what that command would do differently today.
+    """
+    result = record.result or {}
+    provenance = _mapping(result, "provenance")
+    blocks = [
+        ("", _state(record)),
+        ("components", _components(record)),
+        ("settings", _settings(record)),
+        ("numbers", _numbers(result)),
+        ("seconds", _seconds(result)),
+        ("made with", _made(record, provenance)),
+        ("files", _files(record)),
+    ]
+    texts = [
+        f"{title}\n{two_columns(rows, width)}" if title else two_columns(rows, width)
+        for title, rows in blocks
+        if rows
+    ]
+    return "\n\n".join([f"run {record.run_id}", *texts, _repeat(record, registry, width)])
+
+
+def comparison_text(one: Record, other: Record, width: int = 80) -> str:
+    """Say what differs between two runs: by name, beside it, and in their numbers.
+
+    Args:
+        one: A run with a specification.
+        other: Another, or the same one in another folder.
+        width: Columns to wrap to.
+
+    Returns:
+        Text without a newline at the end.
+    """
+    blocks = [
+        f"{order}: {r.run_id} ({r.status}, in {r.folder.parent})"
+        for order, r in (("first", one), ("second", other))
+    ]
+    blocks = ["\n".join(blocks)]
+    named = compare.of_specs(one.spec or {}, other.spec or {})
+    if named:
+        blocks.append(_differences("differs, and makes them two runs", named, width))
+    elif one.run_id == other.run_id:
+        blocks.append("one run: nothing of what can move its numbers differs")
+    else:
+        blocks.append("the names differ, but nothing that their specifications say")
+    beside = compare.of_provenance(one, other)
+    if beside:
+        blocks.append(
+            _differences("differs beside that, and is no part of the name", beside, width)
+        )
+    if one.result is None or other.result is None:
+        blocks.append("numbers: one of them has no result yet")
+    else:
+        where = compare.of_numbers(one, other)
+        blocks.append(f"numbers: {where or 'the same, byte by byte'}")
+    return "\n\n".join(blocks)
+
+
+def _differences(title: str, found: Sequence[Difference], width: int) -> str:
+    return f"{title} (first | second)\n{two_columns(list(found), width)}"
+
+
+def _state(record: Record) -> Rows:
+    rows = [("status", record.status), ("folder", str(record.folder))]
+    if error_line(record):
+        rows.append(("error", error_line(record)))
+    error = (record.result or {}).get("error")
+    if isinstance(error, Mapping) and error.get("where"):
+        rows.append(("where", str(error["where"])))
+    if record.problem and record.problem not in (value for _, value in rows):
+        rows.append(("problem", record.problem))
+    return rows
+
+
+def _components(record: Record) -> Rows:
+    rows = []
+    for kind, component in _mapping(record.spec or {}, "components").items():
+        owner = _mapping(component, "owner")
+        whose = owner.get("distribution") or f"file or module {owner.get('plugin', '?')}"
+        version = f" {owner['version']}" if owner.get("version") else ""
+        source = str(component.get("source", "unknown"))
+        rows.append((kind, f"{component['label']} ({whose}{version}, source {source})"))
+    return rows
+
+
+def _settings(record: Record) -> Rows:
+    """All settings; those that are not at their default today are marked."""
+    defaults = {option.name: option.default for option in Settings.options()}
+    spec = record.spec or {}
+    return [("seed", str(spec.get("seed")))] + [
+        (name, spelled(value) + ("" if _is_default(defaults, name, value) else "  (set)"))
+        for name, value in _mapping(spec, "settings").items()
+    ]
+
+
+def _is_default(defaults: Mapping[str, Any], name: str, value: Any) -> bool:
+    return name in defaults and spelled(defaults[name]) == spelled(value)
+
+
+def _numbers(result: Mapping[str, Any]) -> Rows:
+    return [
+        (name, str(result[key]))
+        for name, key in NUMBERS.items()
+        if key != "wall_s" and result.get(key) is not None
+    ]
+
+
+def _seconds(result: Mapping[str, Any]) -> Rows:
+    rows = [(name, str(value)) for name, value in _mapping(result, "phases").items()]
+    return [*rows, ("on the clock", str(result["wall_s"]))] if result.get("wall_s") else rows
+
+
+def _made(record: Record, provenance: Mapping[str, Any]) -> Rows:
+    spec = record.spec or {}
+    rows = [(name, str(provenance[name])) for name in _VERSIONS if provenance.get(name)]
+    rows.append(("training", f"source {spec.get('training', 'unknown')}"))
+    if spec.get("schema") != SCHEMA:
+        rows.append(("schema", f"{spec.get('schema')}; this version writes {SCHEMA}"))
+    checkouts = {"git": provenance.get("git"), **_mapping(provenance, "plugins_git")}
+    for name, git in checkouts.items():
+        if isinstance(git, Mapping):
+            dirty = ", with uncommitted changes" if git.get("dirty") else ""
+            title = name if name == "git" else f"git of {name}"
+            rows.append((title, f"commit {git.get('commit')}{dirty}"))
+    rows += [(name, str(provenance[name])) for name in _MACHINE if provenance.get(name)]
+    return rows + [("started", str(provenance["started"]))] * ("started" in provenance)
+
+
+def _files(record: Record) -> Rows:
+    try:
+        files = sorted(path for path in record.folder.iterdir() if path.name != LOCK)
+        return [(path.name, f"{path.stat().st_size:,} bytes") for path in files]
+    except OSError as error:
+        return [("unreadable", str(error))]
+
+
+def _repeat(record: Record, registry: Registry, width: int) -> str:
+    """Write the command, and what stands against it."""
+    text = f"repeat exactly this run\n  {repeat.shell(repeat.command(record))}"
+    changed = repeat.changed(registry, record.spec or {})
+    if changed:
+        text += "\n" + _differences(
+            "warning: what is installed now is not what this run was made with; the command makes "
+            "another run",
+            changed,
+            width,
+        ).replace("(first | second)", "(then | now)")
+    return text
+
+
+def _mapping(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = content.get(name)
+    return value if isinstance(value, Mapping) else {}
