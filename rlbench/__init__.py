@@ -39,6 +39,7 @@ def component(kind: Kind, name: str) -> Any:
 
 
 def run(
+    experiment: str | Path | None = None,
     *,
     estimator: str | Sequence[str] = (),
     loss: str | Sequence[str] = (),
@@ -46,9 +47,9 @@ def run(
     task: str | Sequence[str] = (),
     reward: str | Sequence[str] = (),
     model: str | Sequence[str] = (),
-    seeds: str | Iterable[int] = range(5),
+    seeds: str | Iterable[int] | None = None,
     settings: Mapping[str, Any] | None = None,
-    out: str | Path = "results/local",
+    out: str | Path | None = None,
     workers: int | None = None,
     plugins: Sequence[str | Path | ModuleType] = (),
 ) -> pd.DataFrame:
@@ -57,6 +58,7 @@ def run(
     Runs that are in ``out`` already are not repeated.
 
     Args:
+        experiment: An experiment file; what is given beside it replaces what it says.
         estimator: One selection, such as ``"gae:lam=0.9"``, or several: an axis. Nothing means the
             default; so it does for the other kinds.
         loss: Policy losses.
@@ -64,9 +66,10 @@ def run(
         task: Tasks.
         reward: What policies are trained on.
         model: Models.
-        seeds: ``range(5)``, or text such as ``"0-4"``.
+        seeds: ``range(5)``, or text such as ``"0-4"``. None means ``range(5)``, as None means the
+            default for what follows, if the experiment file says nothing either.
         settings: Trainer settings, a value or a list of values each.
-        out: Folder of results.
+        out: Folder of results; ``results/local`` if nothing names one.
         workers: Runs at the same time; None means one a core.
         plugins: Files, or modules that worker processes can import.
 
@@ -81,7 +84,7 @@ def run(
     from rlbench.grid.launch import run_grid
     from rlbench.report import cells
 
-    axes: dict[Kind, str | Sequence[str]] = {
+    axes: dict[Kind, str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]] = {
         "estimator": estimator,
         "loss": loss,
         "kl": kl,
@@ -90,7 +93,13 @@ def run(
         "model": model,
     }
     records = run_grid(
-        axes, seeds=seeds, settings=settings or {}, out=out, workers=workers, plugins=plugins
+        experiment,
+        axes,
+        seeds=seeds,
+        settings=settings or {},
+        out=out,
+        workers=workers,
+        plugins=plugins,
     )
     return cells.results(records)
 

@@ -42,24 +42,15 @@ def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> in
 
     check_format(format_)
     request = flags.ask(given, None if quiet else say)
-    how = request.how
-    slots = how["workers"] or cores()
+    slots = request.how["workers"] or cores()
     planned = plan(request.specs)
     records, outcome = launch(
         request.registry,
         planned,
         out=request.out,
         plugins=request.plugins,
-        trackers=how["track"],
-        engine=how["engine"],
-        workers=slots,
         watcher=_watcher(planned, request.out, slots, quiet=quiet),
-        timeout_s=how["timeout"],
-        retry=how["retry"],
-        retries=how["retries"],
-        fail_fast=how["fail_fast"],
-        max_failures=how["max_failures"],
-        checkpoint_every=how["checkpoint_every"],
+        **request.arguments() | {"workers": slots},
     )
     with signals.unheard(when=outcome.interrupted):
         print_table(records, format_, max_width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from rlbench.errors import UsageError
 from rlbench.grid import signals
 from rlbench.grid.attempt import Planned
 from rlbench.grid.axes import spell_settings
-from rlbench.grid.experiment import build
 from rlbench.grid.identity import Catalogue
+from rlbench.grid.request import ask
 from rlbench.grid.store import Record, Store
 from rlbench.grid.supervisor import Outcome, supervise
 from rlbench.grid.watcher import Silent
@@ -20,7 +21,7 @@ from rlbench.plugin.loading import load, plugin_arguments
 from rlbench.plugin.selection import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from types import ModuleType
 
     from rlbench.grid.watcher import Watcher
@@ -110,11 +111,12 @@ def launch(
 
 
 def run_grid(
-    axes: Mapping[Kind, str | Sequence[str]],
+    experiment: str | Path | None,
+    axes: Mapping[Kind, str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]],
     *,
-    seeds: str | Iterable[int],
+    seeds: str | Iterable[int] | None,
     settings: Mapping[str, Any],
-    out: str | Path,
+    out: str | Path | None,
     workers: int | None,
     plugins: Sequence[str | Path | ModuleType],
 ) -> list[Record]:
@@ -124,21 +126,28 @@ def run_grid(
         UsageError: What was asked is not valid, or ``workers`` is not a positive number.
         KeyboardInterrupt: The grid was interrupted.
     """
-    if not str(out):
+    if out is not None and not str(out):
         raise UsageError("out='': name a folder for the results")
     if workers is not None and workers < 1:
         raise UsageError(f"workers={workers}: at least one run at a time is needed")
-    registry = load(plugins)
-    specs = build(
-        registry,
-        selections={
-            kind: [texts] if isinstance(texts, str) else list(texts) for kind, texts in axes.items()
+    request = ask(
+        None if experiment is None else Path(experiment),
+        load=load,
+        axes={
+            kind: [given] if isinstance(given, (str, Mapping)) else list(given)
+            for kind, given in axes.items()
         },
         settings=spell_settings(settings),
         seeds=seeds,
+        plugins=plugins,
+        how={"out": out, "workers": workers},
     )
     records, outcome = launch(
-        registry, plan(specs), out=Path(out), plugins=plugins, workers=workers
+        request.registry,
+        plan(request.specs),
+        out=request.out,
+        plugins=request.plugins,
+        **request.arguments(),
     )
     if outcome.interrupted:
         raise KeyboardInterrupt

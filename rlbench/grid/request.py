@@ -54,6 +54,11 @@ class Request:
     plugins: Sequence[str | Path | ModuleType]
     how: Mapping[str, Any]
 
+    def arguments(self) -> dict[str, Any]:
+        """Give `how` under the names that `rlbench.grid.launch.launch` has for it."""
+        names = {"track": "trackers", "timeout": "timeout_s"}
+        return {names.get(name, name): value for name, value in self.how.items()}
+
 
 def ask(
     file: Path | None,
