@@ -346,6 +346,7 @@ class JobEvent:
     value: Mapping[str, Any] = field(default_factory=dict)
     # lost: {"status": "killed" | "timeout" | "failed", "reason": "ended by signal 9 (SIGKILL)"}
     # failed means that the process did it itself: an exit, a crash
+    # with "engine_died": true, all jobs were lost at once, and who did it is not known
 
 
 class Engine(Protocol):

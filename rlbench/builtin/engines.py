@@ -25,7 +25,9 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-CLOSE_S = 2.0  # how long the server may take to bury its jobs before it is killed itself
+STILLBORN = 3  # servers that die one after the other without starting a job, before it is an error
+CLOSE_S = 2.0  # how long the server may take to bury its jobs before its guard kills it
+KILL_S = 2.0  # how long the guard may take for that
 START = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[2])
@@ -48,6 +50,8 @@ class Local:
         self._server: _Server | None = None
         self._pids: dict[str, int | None] = {}  # of every job in flight; None until it has started
         self._news: list[JobEvent] = []
+        self._started = False  # whether this server has started a job
+        self._stillborn: list[str] = []  # how the last servers ended, as far as they never did
 
     def open(self, workers: int, preload: Sequence[str]) -> None:
         """Start the server; it imports the modules while the caller goes on.
@@ -64,14 +68,15 @@ class Local:
             raise UsageError(f"engine 'local': workers={workers}, expected at least 1")
         self.close()
         self._preload = tuple(preload)
-        self._server = _Server(self._preload)
+        self._server, self._started = _Server(self._preload), False
 
     def submit(self, job: Job) -> None:
         """Start a job.
 
         Raises:
             ValueError: If a job with this id is in flight, or its payload is no strict JSON.
-            RlbenchError: If the server had died and no new one could be started.
+            RlbenchError: If the server had died and no new one could be started, or several died
+                before they started anything.
         """
         if job.id in self._pids:
             raise ValueError(f"job {job.id!r} is in flight already")
@@ -84,10 +89,14 @@ class Local:
             }
         )
         if self._server is None:
-            self._server = _Server(self._preload)
+            if len(self._stillborn) >= STILLBORN:
+                raise RlbenchError(
+                    f"engine 'local': its fork server died {len(self._stillborn)} times before it "
+                    f"could start a job, the last time with {self._stillborn[-1]}"
+                )
+            self._server, self._started = _Server(self._preload), False
         self._pids[job.id] = None
-        if not self._server.send(request):
-            self._bury_server()
+        self._server.send(request)
 
     def events(self, timeout_s: float) -> list[JobEvent]:
         """Give what has happened; wait for it if nothing has, at most ``timeout_s`` seconds."""
@@ -122,6 +131,7 @@ class Local:
         job, what = message["job"], message["what"]
         if what == "started":
             self._pids[job] = message["value"]["pid"]
+            self._started = True
         elif what != "progress":
             del self._pids[job]
         self._news.append(JobEvent(job=job, what=what, value=message["value"]))
@@ -133,7 +143,10 @@ class Local:
             return
         for message in server.receive()[0]:
             self._note(message)
-        value = {"status": "killed", "reason": f"the fork server died ({server.close()})"}
+        end = server.close()
+        self._stillborn = [] if self._started else [*self._stillborn, end]
+        reason = f"the fork server died ({end})"
+        value = {"status": "killed", "reason": reason, "engine_died": True}
         self._kill_groups()
         for job in list(self._pids):
             self._note({"job": job, "what": "lost", "value": value})
@@ -151,6 +164,7 @@ class _Server:
     def __init__(self, preload: Sequence[str]) -> None:
         self._frames = wire.Frames()
         self._messages: list[dict[str, Any]] = []
+        self._unsent = bytearray()
         self._alive = True
         try:
             self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
@@ -179,23 +193,34 @@ class _Server:
         os.set_blocking(self._socket.fileno(), False)
         self.send(wire.frame({"preload": list(preload), "caller": os.getpid()}))
 
-    def send(self, data: bytes) -> bool:
-        """Send all of it, reading meanwhile so that both ends can't wait for each other."""
-        rest = memoryview(data)
-        while rest and self._alive:
-            self._ready(POLLIN | POLLOUT, None)
-            self._read()
-            try:
-                rest = rest[self._socket.send(rest) :]
-            except BlockingIOError:
-                continue
-            except OSError:
-                self._alive = False
-        return self._alive
+    def send(self, data: bytes) -> None:
+        """Send what the server takes now; `wait` sends the rest.
+
+        Waiting here would make the caller deaf to Ctrl-C while the server imports modules.
+        """
+        self._unsent += data
+        try:
+            while self._unsent and self._alive:
+                del self._unsent[: self._socket.send(self._unsent)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._alive = False
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until there is something to receive."""
-        return bool(self._messages) or not self._alive or self._ready(POLLIN, timeout_s)
+        """Wait until there is something to receive, or the time is over; send meanwhile."""
+        end = time.monotonic() + timeout_s
+        while self._alive and not self._messages:
+            events = POLLIN | (POLLOUT if self._unsent else 0)
+            waiting = poll()  # select would refuse a descriptor above 1023
+            waiting.register(self._socket.fileno(), events)
+            found = waiting.poll(max(end - time.monotonic(), 0.0) * 1000)
+            if not found:
+                return False
+            if found[0][1] != POLLOUT:
+                return True
+            self.send(b"")
+        return True
 
     def receive(self) -> tuple[list[dict[str, Any]], bool]:
         """Give the messages that have come, and whether more can come."""
@@ -203,11 +228,6 @@ class _Server:
             pass
         messages, self._messages = self._messages, []
         return messages, self._alive
-
-    def _ready(self, events: int, timeout_s: float | None) -> bool:
-        waiting = poll()  # select would refuse a descriptor above 1023
-        waiting.register(self._socket.fileno(), events)
-        return bool(waiting.poll(None if timeout_s is None else timeout_s * 1000))
 
     def _read(self) -> bool:
         """Read once; False when nothing is there now."""
@@ -225,11 +245,15 @@ class _Server:
     def close(self) -> str:
         """End the server and say how it ended, with the last line that it wrote."""
         self._socket.close()
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        for patience_s, insist in (
+            (CLOSE_S, self._process.terminate),
+            (KILL_S, self._process.kill),
+        ):
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                insist()
+        self._process.wait()
         code = self._process.returncode
         said = f"signal {-code}" if code < 0 else f"exit code {code}"
         self._said.seek(0)

@@ -10,14 +10,17 @@ Three rules keep a machine clean whatever dies:
 - A job leads a process group of its own; when it ends, the whole group is killed.
 - The server exits, and kills every group, when the socket to the engine closes: the kernel closes
   it even for a caller that gets SIGKILL.
-- A job asks the kernel to be killed when the server dies (Linux); the engine kills the groups of a
-  server that died under it.
+- A job asks the kernel to be killed when the server dies (Linux), and a guard above the server
+  kills what jobs have started (`rlbench.builtin.guard`); the engine kills the groups of a server
+  that died under it.
+
+The server never waits for the engine: jobs go on, and end in time, while the caller is stopped
+(Ctrl-Z) or busy.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -34,21 +37,22 @@ from pathlib import Path
 from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rlbench.builtin.guard import (
+    CALLER_CHECK_S,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    bury_children,
+    leave_a_guard,
+    prctl,
+)
 from rlbench.builtin.wire import CHUNK, HEADER, Frames, describe_exit, frame, kill_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-ORPHAN_CHECK_S = 1.0  # how long a caller can be gone unnoticed while others hold its socket open
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
+MOST_UNSENT = 1 << 24  # bytes that wait for the engine; beyond that, progress is not told
+FIRST_TO_GO = "300"  # of 1000: out of memory, the kernel kills a job rather than the server
 SENT_BY_PEOPLE = (signal.SIGINT, signal.SIGTERM)
-
-
-def _prctl(option: int, value: int) -> None:
-    """Set a process attribute; a system without prctl has the engine to clean up."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 # --- in the child ---------------------------------------------------------------------------------
@@ -117,11 +121,13 @@ class Server:
 
     Args:
         engine: The socket to the engine.
-        caller: Process id of the engine's process.
+        parent: Process id of the process above; the server ends with it.
     """
 
-    def __init__(self, engine: socket.socket, caller: int) -> None:
-        self._engine, self._caller = engine, caller
+    def __init__(self, engine: socket.socket, parent: int) -> None:
+        self._engine, self._parent = engine, parent
+        engine.setblocking(False)  # noqa: FBT003 - it has no keyword
+        self._unsent = bytearray()
         self._requests = Frames()
         self._children: dict[int, _Child] = {}  # by process id
         self._selector = selectors.DefaultSelector()
@@ -142,9 +148,9 @@ class Server:
         """Start, watch and bury jobs until the engine closes the socket or its process is gone."""
         try:
             while True:
-                for key, _ in self._selector.select(self._patience()):
+                for key, events in self._selector.select(self._patience()):
                     if key.fileobj is self._engine:
-                        self._read_engine()
+                        self._serve_engine(events)
                     elif key.fileobj is self._wake:
                         with contextlib.suppress(BlockingIOError):
                             self._wake.recv(CHUNK)
@@ -152,7 +158,7 @@ class Server:
                         self._read_child(key.data)
                 self._kill_late()
                 self._bury()
-                if os.getppid() != self._caller:
+                if os.getppid() != self._parent:
                     return
         except (_Gone, BrokenPipeError, ConnectionResetError):
             return
@@ -163,12 +169,25 @@ class Server:
         """Seconds until something has to be looked at without being called."""
         now = time.monotonic()
         late = [child.deadline - now for child in self._children.values() if child.deadline]
-        return max(0.0, min([ORPHAN_CHECK_S, *late]))
+        return max(0.0, min([CALLER_CHECK_S, *late]))
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        self._engine.sendall(frame(message))
+        """Send what the engine takes now; the rest when it reads again."""
+        self._unsent += frame(message)
+        self._flush()
 
-    def _read_engine(self) -> None:
+    def _flush(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                del self._unsent[: self._engine.send(self._unsent)]
+        writing = selectors.EVENT_WRITE if self._unsent else 0
+        self._selector.modify(self._engine, selectors.EVENT_READ | writing)
+
+    def _serve_engine(self, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            self._flush()
+        if not events & selectors.EVENT_READ:
+            return
         data = self._engine.recv(CHUNK)
         if not data:
             raise _Gone
@@ -220,9 +239,11 @@ class Server:
     def _disown(self, server: int, ours: int) -> None:
         """Give up, in a new child, all that belongs to the server."""
         os.setpgid(0, 0)
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != server:  # it died before the request above
             os._exit(1)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -247,7 +268,8 @@ class Server:
             return False
         for message in child.frames.feed(data):
             if message["what"] == "progress":
-                self._send({**message, "job": child.job})
+                if len(self._unsent) < MOST_UNSENT:
+                    self._send({**message, "job": child.job})
             elif child.end is None and message["what"] == "returned":
                 child.end = {**message, "job": child.job}
             elif child.end is None:
@@ -291,17 +313,7 @@ class Server:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for pid in self._children:
             kill_group(pid)
-        patience = time.monotonic() + 1.0
-        while time.monotonic() < patience:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                for orphan in _own_children():
-                    with contextlib.suppress(OSError):
-                        os.kill(orphan, signal.SIGKILL)
-                time.sleep(0.005)
+        bury_children(patience_s=1.0)
 
 
 def _lost(job: str, status: str, reason: str) -> dict[str, Any]:
@@ -312,14 +324,6 @@ def _blame(status: int) -> str:
     """Whether a process that ended without a result was killed, or did it to itself."""
     own = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
     return "killed" if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in own else "failed"
-
-
-def _own_children() -> list[int]:
-    """Processes whose parent is this one; none where the system doesn't tell."""
-    with contextlib.suppress(OSError):
-        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-        return [int(word) for word in text.split()]
-    return []
 
 
 @contextlib.contextmanager
@@ -361,11 +365,15 @@ def main(descriptor: int) -> None:
     engine = socket.socket(fileno=descriptor)
     engine.set_inheritable(False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    (length,) = HEADER.unpack(engine.recv(HEADER.size, socket.MSG_WAITALL))
+    header = engine.recv(HEADER.size, socket.MSG_WAITALL)
+    if len(header) < HEADER.size:
+        return  # the caller is gone already
+    (length,) = HEADER.unpack(header)
     setup = json.loads(engine.recv(length, socket.MSG_WAITALL))
+    parent = leave_a_guard(engine, setup["caller"])
     with _leave_with(engine):
         _preload(setup["preload"])
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page it touches
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    Server(engine, setup["caller"]).serve()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    Server(engine, parent).serve()
