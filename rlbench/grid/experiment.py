@@ -38,10 +38,12 @@ class Exclude:
     Attributes:
         wanted: For each kind or setting, what it may be.
         place: Where it is written, for messages.
+        required: Whether it has to match something.
     """
 
     wanted: Mapping[str, Sequence[Any]]
     place: str
+    required: bool = True
 
     def matches(self, cell: RunSpec) -> bool:
         """Whether a cell is dropped by this."""
@@ -73,11 +75,12 @@ class Grid:
     excludes: Sequence[Exclude] = ()
     seeds: Sequence[int]
 
-    def expand(self, registry: Registry) -> list[RunSpec]:
+    def expand(self, registry: Registry, note: Note = ignore) -> list[RunSpec]:
         """Build every run.
 
         Args:
             registry: The components that the defaults refer to.
+            note: Hears of an exclude that is not required, and matches nothing.
 
         Returns:
             The runs, all cells at the first seed, then all at the next: a sweep that is stopped
@@ -94,7 +97,7 @@ class Grid:
             raise UsageError(
                 f"that makes {total:,} runs{before}; the most at once is {MOST_RUNS:,}"
             )
-        cells = self._kept(list(self._cells(registry)))
+        cells = self._kept(list(self._cells(registry)), note)
         for cell in cells:
             check(cell)
         return [
@@ -122,11 +125,14 @@ class Grid:
                 selections = {kind: chosen[kind] for kind in DEFAULT_SELECTIONS}
                 yield RunSpec(selections=selections, settings=trainer, seed=self.seeds[0])
 
-    def _kept(self, cells: list[RunSpec]) -> list[RunSpec]:
+    def _kept(self, cells: list[RunSpec], note: Note) -> list[RunSpec]:
         """Leave out what is excluded."""
         for exclude in self.excludes:
-            if not any(map(exclude.matches, cells)):
+            if any(map(exclude.matches, cells)):
+                continue
+            if exclude.required:
                 raise UsageError(f"{exclude.place}: matches no cell, so it would do nothing")
+            note(f"{exclude.place} matches no cell now")
         kept = [cell for cell in cells if not any(e.matches(cell) for e in self.excludes)]
         if not kept:
             raise UsageError(

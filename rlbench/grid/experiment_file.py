@@ -156,8 +156,9 @@ def _parse(path: Path) -> dict[str, Any]:
     except ValueError as error:  # a TOMLDecodeError, or a number too long for Python
         message, _, place = str(error).partition(" (at ")
         line = re.match(r"line (\d+), column (\d+)", place)
-        where = f"{path}:{line[1]}" if line else str(path)
-        column = f" (column {line[2]})" if line else f" ({place}" if place else ""
+        number = line[1] if line else len(text.splitlines()) or 1  # "at end of document"
+        where = f"{path}:{number}" if place else str(path)
+        column = f" (column {line[2]})" if line else ""
         raise UsageError(f"{where}: no valid TOML: {_printable(message)}{column}") from error
 
 
@@ -178,20 +179,21 @@ def _absent(path: Path) -> UsageError:
 
 def _unknown(path: Path, name: str, section: str, known: tuple[str, ...]) -> UsageError:
     """Build the message for a key that is not known where it stands."""
-    place = f"key {section}.{_key(name)}" if section else f"key {_key(name)}"
+    key = f"{section}.{_key(name)}" if section else _key(name)
     homes = {
         "above the first [section]": TOP,
         "under [axes]": tuple(DEFAULT_SELECTIONS),
         "under [settings]": tuple(option.name for option in Settings.options()),
     }
-    for home, names in homes.items():
-        if name in names and name not in known:
-            return UsageError(f"{path}: {place}: {name!r} belongs {home}")
-    return UsageError(
-        f"{path}: {UsageError.unknown(place.partition(' ')[0], name, known)}".replace(
-            repr(name), repr(place.partition(" ")[2]), 1
-        )
-    )
+    elsewhere = {other: home for home, names in homes.items() for other in names}
+    if name in elsewhere and name not in known:
+        return UsageError(f"{path}: key {key}: {name!r} belongs {elsewhere[name]}")
+    near = difflib.get_close_matches(name, elsewhere, n=1)
+    if near and not difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6):
+        found = f"did you mean {near[0]!r}, which belongs {elsewhere[near[0]]}?"
+        return UsageError(f"{path}: unknown key {key!r}; {found}")
+    message = str(UsageError.unknown("key", name, known))
+    return UsageError(f"{path}: {message.replace(repr(name), repr(key), 1)}")
 
 
 def _check_names(path: Path, place: str, table: Mapping[str, Any]) -> None:
@@ -327,8 +329,12 @@ def _text(path: Path, name: str, value: object) -> str:
 def _plugin(path: Path, item: str) -> str:
     """Find a plugin's file beside the experiment file; the name of a module stays."""
     beside = path.parent / item
-    is_file = item.endswith(".py") or "/" in item or beside.is_file()
-    return str(_path(path, "plugins", item)) if is_file else item
+    if not (item.endswith(".py") or "/" in item or beside.is_file()):
+        return item
+    file = _path(path, "plugins", item)
+    if not file.exists():
+        raise UsageError(f"{path}: plugins: there is no file {str(file)!r}")
+    return str(file)
 
 
 def _path(path: Path, name: str, text: str) -> Path:

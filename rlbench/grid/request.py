@@ -119,7 +119,7 @@ def ask(
     return Request(
         registry=registry,
         grid=grid,
-        specs=grid.expand(registry),
+        specs=grid.expand(registry, note),
         out=out,
         plugins=both,
         how=merged,
@@ -154,7 +154,7 @@ class _Reader:
         texts = [", ".join(f"{n}={_spell(n, v)}" for n, v in row.items()) for row in rows]
         return distinct(f"row of zip[{number}]", texts, rows, texts, self.note)
 
-    def exclude(self, number: int, table: Mapping[str, list[Any]]) -> Exclude:
+    def exclude(self, number: int, table: Mapping[str, list[Any]], replaced: set[str]) -> Exclude:
         wanted: dict[str, list[Any]] = {}
         for name, written in table.items():
             with at(self.file.path, f"exclude[{number}].{name}"):
@@ -162,7 +162,11 @@ class _Reader:
                     wanted[name] = [self._variants(cast("Kind", name), one) for one in written]
                 else:
                     wanted[name] = [self._value(name, one) for one in written]
-        return Exclude(wanted=wanted, place=f"{self.file.path}: exclude[{number}]")
+        return Exclude(
+            wanted=wanted,
+            place=f"{self.file.path}: exclude[{number}]",
+            required=not replaced & set(table),  # what it was meant for may be gone
+        )
 
     def _value(self, name: str, written: object) -> Any:
         if name in DEFAULT_SELECTIONS:
@@ -185,7 +189,8 @@ def _combine(
     seeds: list[int] | None,
 ) -> Grid:
     """Put the axes that were given beside the file over those of the file."""
-    file, replaced = reader.file, {*chosen, *values}
+    file = reader.file
+    replaced: set[str] = {*chosen, *values}
     for number, table in enumerate(file.zips, 1):
         for name in sorted(replaced & set(table)):
             others = ", ".join(other for other in table if other != name) or "it"
@@ -206,7 +211,9 @@ def _combine(
         selections=selections,
         settings=settings,
         zips=[reader.zip(number, table) for number, table in enumerate(file.zips, 1)],
-        excludes=[reader.exclude(number, table) for number, table in enumerate(file.excludes, 1)],
+        excludes=[
+            reader.exclude(number, table, replaced) for number, table in enumerate(file.excludes, 1)
+        ],
         seeds=seeds,
     )
 
