@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.reading import describes_a_run
+from rlbench.report.spelling import spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,7 @@ NUMBERS = {
 NOT_RUN = "not run"
 
 # what beside kinds, settings and the seed makes two runs incomparable
-_VERSIONS = ("torch", "training")
+VERSIONS = ("torch", "training", "schema")
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,14 @@ def cells(records: Iterable[Record]) -> list[Cell]:
     """
     readable = {record.run_id: record for record in records if describes_a_run(record.spec)}
     floors = _floors(readable.values())
-    groups: dict[str, list[Record]] = {}
+    groups: dict[Hashable, list[Record]] = {}
+    keys: dict[Hashable, str] = {}
     for record in readable.values():
-        groups.setdefault(_key(record.spec or {}), []).append(record)
+        spec = record.spec or {}
+        shared = _shared(spec)
+        if shared not in keys:
+            keys[shared] = _key(spec)
+        groups.setdefault(keys[shared], []).append(record)
     made = []
     for group in groups.values():
         once, again = _once([_seed(record, floors) for record in group])
@@ -158,11 +164,11 @@ def differing(shown: Sequence[Cell]) -> list[str]:
     same component: two losses have two sources anyway.
     """
     names = list(dict.fromkeys(name for cell in shown for name in cell.columns))
-    visible = [name for name in names if "." not in name and name not in _VERSIONS]
+    visible = [name for name in names if "." not in name and name not in VERSIONS]
     labels = [name for name in visible if len({c.columns.get(name) for c in shown}) > 1]
     for name in names:
         kind, dot, _ = name.partition(".")
-        if name in _VERSIONS:
+        if name in VERSIONS:
             if len({cell.columns.get(name) for cell in shown}) > 1:
                 labels.append(name)
         elif dot:
@@ -217,6 +223,9 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
         )
     columns = ["run_id", *KINDS, "seed", *differ, "status", "error", *NUMBERS, "rlbench", "torch"]
     frame = pd.DataFrame(rows, columns=columns)
+    for name in differ:  # a gap must not turn 8 into 8.0
+        if all(row[name] is None or type(row[name]) is int for row in rows):
+            frame[name] = frame[name].astype("Int64")
     for name in NUMBERS:
         frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
     return frame
@@ -248,6 +257,15 @@ def _kept(records: Iterable[Record]) -> list[Record]:
     return list(kept.values())
 
 
+def _shared(spec: Mapping[str, Any]) -> Hashable:
+    """Tell specifications apart that share no objects; most seeds of a cell do, see `reading`."""
+    return tuple(
+        (name, id(value) if isinstance(value, (Mapping, list)) else (type(value), value))
+        for name, value in spec.items()
+        if name not in ("run_id", "seed")
+    )
+
+
 def _key(spec: Mapping[str, Any]) -> str:
     """Everything of a specification but the seed, in one spelling."""
     rest = {name: value for name, value in spec.items() if name not in ("run_id", "seed")}
@@ -261,19 +279,6 @@ def _respell(text: str) -> str:
         component["options"] = spelled(component.get("options"))
     rest["settings"] = spelled(rest["settings"])
     return json.dumps(rest, sort_keys=True)
-
-
-def spelled(value: Any) -> Any:
-    """Spell values of options and settings in one way: 4, 4.0 and ``"4"`` print alike."""
-    if isinstance(value, Mapping):
-        return {str(name): spelled(inner) for name, inner in value.items()}
-    if value is None or isinstance(value, bool):
-        return {None: "none", True: "true", False: "false"}[value]
-    text = str(value)
-    with suppress(ValueError, OverflowError):
-        number = float(text)
-        text = str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
-    return str(value) if isinstance(value, int) else text
 
 
 def _label(spec: Mapping[str, Any], kind: str) -> str | None:
@@ -293,9 +298,16 @@ def _columns(spec: Mapping[str, Any]) -> dict[str, str]:
         parts = (owner.get("distribution") or owner.get("plugin"), owner.get("version"))
         columns[f"{kind}.version"] = " ".join(str(part) for part in parts if part)
         columns[f"{kind}.source"] = str(component.get("source", ""))[:7]
-    for name in _VERSIONS:
+        if component.get("contents"):
+            columns[f"{kind}.contents"] = _digest_of(component["contents"])
+    for name in VERSIONS:
         columns[name] = str(spec.get(name, ""))[: 7 if name == "training" else None]
     return columns
+
+
+def _digest_of(contents: object) -> str:
+    """Name what is in the files that options of a component name."""
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:7]
 
 
 def _seed(record: Record, floors: Mapping[str, float]) -> Seed:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rlbench.report.cells import KINDS, NOT_RUN, Cell
+from rlbench.report.cells import KINDS, NOT_RUN, VERSIONS, Cell
+from rlbench.report.spelling import spell_seeds
+from rlbench.report.suspicion import suspicions
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-_NUMBERS_THAT_TELL_SEEDS_APART = ("score", "reward", "kl", "entropy")
+_OF_THE_MACHINE = {
+    "CPUs": ("cpu", "cpu_capability"),
+    "thread counts": ("threads",),
+    "versions of rlbench": ("rlbench",),
+}
 
 
 def caption(cells: Sequence[Cell], labels: Sequence[str], *, ascii_only: bool = False) -> list[str]:
@@ -71,8 +78,8 @@ def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
         *_not_run(named),
         *_repeated_seeds(named),
         *_unequal_seeds(named),
-        *_identical_seeds(named),
-        *_mixed(cells, labels),
+        *suspicions(named),
+        *_mixed(named, labels),
     ]
 
 
@@ -82,19 +89,6 @@ def name_of(cell: Cell, labels: Sequence[str]) -> str:
         value if name in KINDS else f"{name}={value}"
         for name in labels
         if (value := cell.columns.get(name))
-    )
-
-
-def spell_seeds(seeds: Iterable[int]) -> str:
-    """Write seeds as they are given on the command line: ``0-4,7``."""
-    parts: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if parts and seed == parts[-1][-1] + 1:
-            parts[-1].append(seed)
-        else:
-            parts.append([seed])
-    return ",".join(
-        f"{part[0]}-{part[-1]}" if len(part) > 2 else ",".join(map(str, part)) for part in parts
     )
 
 
@@ -166,43 +160,34 @@ def _unequal_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
     ]
 
 
-def _identical_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
-    lines = []
-    for name, cell in named:
-        same: dict[tuple[float | None, ...], list[int]] = {}
-        for seed in cell.ok:
-            numbers = tuple(seed.value(number) for number in _NUMBERS_THAT_TELL_SEEDS_APART)
-            same.setdefault(numbers, []).append(seed.number)
-        lines += [
-            f"{name}: seeds {spell_seeds(seeds)} gave the same numbers: does the seed reach "
-            "everything that is random?"
-            for numbers, seeds in same.items()
-            if len(seeds) > 1 and any(number is not None for number in numbers)
-        ]
-    return lines
-
-
-def _mixed(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+def _mixed(named: Sequence[tuple[str, Cell]], labels: Sequence[str]) -> list[str]:
     """Say what differs between runs that a column does not show, or that is no part of a cell."""
     lines = []
-    if any("." in name or name in ("torch", "training") for name in labels):
+    if any("." in name or name in VERSIONS for name in labels):
         lines.append(
             "Where a version or source differs, rows are different code under one name; they are "
             "never averaged."
         )
-    for what, keys in (("CPUs", ("cpu", "cpu_capability")), ("thread counts", ("threads",))):
-        found = sorted(
-            {
-                " ".join(str(provenance[key]) for key in keys if provenance.get(key))
-                for cell in cells
-                for seed in cell.tried
-                if (provenance := (seed.record.result or {}).get("provenance"))
-            }
-            - {""}
+    for what, keys in _OF_THE_MACHINE.items():
+        by_row = {name: _facts(cell, keys) for name, cell in named}
+        found = sorted({fact for facts in by_row.values() for fact in facts})
+        if len(found) < 2:
+            continue
+        inside = [name for name, facts in by_row.items() if len(facts) > 1]
+        shown = ", ".join(inside[:5]) + (", ..." if len(inside) > 5 else "")
+        mixed = f", mixed inside of {shown}" if shown else ""
+        lines.append(
+            f"Runs from different {what} ({'; '.join(found)}){mixed}: the same seed can end "
+            "differently there."
         )
-        if len(found) > 1:
-            lines.append(
-                f"Runs from different {what} ({'; '.join(found)}): the same seed can end "
-                "differently there."
-            )
     return lines
+
+
+def _facts(cell: Cell, keys: Sequence[str]) -> set[str]:
+    """Collect what the results of a cell say of where they were made."""
+    found = set()
+    for seed in cell.tried:
+        provenance = (seed.record.result or {}).get("provenance")
+        if isinstance(provenance, Mapping):
+            found.add(" ".join(str(provenance[key]) for key in keys if provenance.get(key)))
+    return found - {""}

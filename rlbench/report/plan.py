@@ -9,8 +9,8 @@ from math import prod
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rlbench.report.notes import spell_seeds
 from rlbench.report.progress import count, spell_seconds
+from rlbench.report.spelling import spell_seeds
 from rlbench.report.tables import simple
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import compare, repeat
 from rlbench.grid.store import LOCK, SCHEMA
-from rlbench.report.cells import NUMBERS, error_line, spelled
+from rlbench.report.cells import NUMBERS, error_line
 from rlbench.report.prose import two_columns
+from rlbench.report.spelling import spelled
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:

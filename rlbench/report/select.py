@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.grid.reading import describes_a_run
 from rlbench.plugin.selection import variants
-from rlbench.report.cells import spelled
-from rlbench.report.notes import spell_seeds
+from rlbench.report.spelling import spell_seeds, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

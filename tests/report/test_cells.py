@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells, differing, results, spelled
+from rlbench.report.cells import cells, differing, results
+from rlbench.report.spelling import spelled
 from rlbench.report.notes import notes
 
 if TYPE_CHECKING:

@@ -1,0 +1,101 @@
+"""Some finished runs once more, to see whether the same specification gives the same numbers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlbench.grid import compare
+from rlbench.grid.store import METRICS, SCHEMA, VERIFIED, Busy, Store, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rlbench.grid.attempt import Planned
+    from rlbench.grid.store import Record
+
+PREFIX = "verify-"  # of the folder, below that of the results, in which runs are repeated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What came of repeating one run.
+
+    Attributes:
+        run_id: The run.
+        same: Whether ``metrics.csv`` has the same bytes; None if that can't be told.
+        where: The first update at which it parts, or why it can't be told; empty where it is same.
+    """
+
+    run_id: str
+    same: bool | None
+    where: str = ""
+
+
+def verify(
+    planned: Sequence[Planned],
+    records: Sequence[Record],
+    count: int,
+    *,
+    out: Path,
+    repeat: Callable[[Sequence[Planned], Path], Sequence[Record]],
+) -> list[Verified]:
+    """Repeat some of the runs that ended well, and compare their curves byte by byte.
+
+    What was found is written beside each run, as ``verified.json``, so that later tables show it.
+    The folder of repeated runs is removed unless numbers differ.
+
+    Args:
+        planned: The runs of a grid.
+        records: What is on disk of each, in the same order.
+        count: How many to repeat, chosen evenly; all if there are fewer.
+        out: The folder of results.
+        repeat: Executes runs in another folder, with nothing taken from this one.
+
+    Returns:
+        One finding a repeated run.
+    """
+    ended = [
+        (run, record)
+        for run, record in zip(planned, records, strict=True)
+        if record.status == "ok" and (record.folder / METRICS).is_file()
+    ]
+    chosen = [ended[i * len(ended) // count] for i in range(count)] if count < len(ended) else ended
+    if not chosen:
+        return []
+    scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
+    found: list[Verified] = []
+    try:
+        again = repeat([run for run, _ in chosen], scratch)
+        for (_, record), other in zip(chosen, again, strict=True):
+            found.append(_compared(record, other))
+            _note(Store(out), found[-1])
+    finally:
+        if all(one.same is not False for one in found):
+            shutil.rmtree(scratch, ignore_errors=True)
+    return found
+
+
+def _compared(record: Record, other: Record) -> Verified:
+    name = record.run_id
+    if other.status != "ok":
+        where = f"the repeated run ended as {other.status}"
+        tried = other.status in ("failed", "diverged")  # the first one did not
+        return Verified(run_id=name, same=False if tried else None, where=where)
+    where = compare.of_files(record.folder / METRICS, other.folder / METRICS) or ""
+    return Verified(run_id=name, same=not where, where=where)
+
+
+def _note(store: Store, found: Verified) -> None:
+    """Write a finding beside its run, unless somebody is at work there."""
+    if found.same is None:
+        return
+    content: dict[str, Any] = {"schema": SCHEMA, "run_id": found.run_id, "same": found.same}
+    try:
+        with store.locked(found.run_id, timeout_s=1.0) as folder:
+            write_json(folder / VERIFIED, content | {"where": found.where})
+    except (Busy, OSError):
+        pass  # it is said now, and only later tables lack it
