@@ -10,14 +10,18 @@ import click
 from rlbench.cli import flags
 from rlbench.cli.table import print_table
 from rlbench.grid import signals
-from rlbench.report.terminal import is_terminal, say
+from rlbench.report.terminal import Once, is_terminal, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rlbench.grid.attempt import Planned
+    from rlbench.grid.request import Request
+    from rlbench.grid.store import Record
     from rlbench.grid.watcher import Watcher
+
+INTERRUPTED = 130
 
 
 @click.command(
@@ -33,9 +37,18 @@ Runs that are on disk already are not repeated."""
 @flags.execution
 @flags.format_
 @flags.width
+@click.option(
+    "--verify",
+    cls=Once,
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Then repeat K runs elsewhere and compare their numbers.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Only failures on stderr.")
 @signals.raised()
-def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> int:
+def run(
+    *, format_: str, max_width: int | None, quiet: bool, verify: int | None, **given: Any
+) -> int:
     """Run a grid, then show its table."""
     from rlbench.grid.launch import cores, launch, plan
     from rlbench.report.tables import check_format
@@ -52,9 +65,55 @@ def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> in
         watcher=_watcher(planned, request.out, slots, quiet=quiet),
         **request.arguments() | {"workers": slots},
     )
-    with signals.unheard(when=outcome.interrupted):
+    code = int(outcome.exit_code)
+    if verify and not outcome.interrupted:
+        code = max(code, _verify(request, planned, records, verify, None if quiet else say))
+    with signals.unheard(when=code == INTERRUPTED):
         print_table(records, format_, max_width)
-    return int(outcome.exit_code)
+    return code
+
+
+def _verify(
+    request: Request,
+    planned: Sequence[Planned],
+    records: Sequence[Record],
+    count: int,
+    note: Callable[[str], None] | None,
+) -> int:
+    """Repeat some runs in a folder of their own.
+
+    Returns:
+        The exit code: 1 if any came to other numbers.
+    """
+    from rlbench.grid.launch import cores, launch
+    from rlbench.grid.verify import verify
+
+    interrupted = False
+
+    def repeat(runs: Sequence[Planned], folder: Path) -> Sequence[Record]:
+        nonlocal interrupted
+        if note:
+            note(f"repeating {len(runs)} of {len(planned)} runs to compare their numbers")
+        again, outcome = launch(
+            request.registry,
+            runs,
+            out=folder,
+            plugins=request.plugins,
+            engine=request.how["engine"],
+            workers=request.how["workers"] or cores(),
+            timeout_s=request.how["timeout"],
+        )
+        interrupted = outcome.interrupted
+        return again
+
+    found = verify(planned, records, count, out=request.out, repeat=repeat)
+    for one in found:
+        if not one.same:
+            say(f"warning: {one.run_id} was run again: {one.where}")
+    if note:
+        same = sum(one.same is True for one in found)
+        note(f"{same} of {len(found)} repeated runs have the same bytes")
+    return INTERRUPTED if interrupted else int(any(one.same is False for one in found))
 
 
 def _watcher(planned: Sequence[Planned], out: Path, workers: int, *, quiet: bool) -> Watcher:
