@@ -84,3 +84,14 @@ class StillAlive:
 @pytest.fixture
 def still_alive() -> StillAlive:
     return StillAlive()
+
+
+@pytest.fixture
+def grid(tmp_path: Path, module: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch):
+    """A store, an engine, and runs that do as they are told."""
+    from .acting import TARGET, Grid
+
+    folder = module("grid_targets", TARGET).parent
+    monkeypatch.setattr("rlbench.grid.attempt.TARGET", "grid_targets:execute")
+    monkeypatch.setattr("rlbench.grid.supervisor.PRELOAD", ("rlbench.grid.store",))
+    return Grid(tmp_path / "out", folder)

@@ -1,136 +1,18 @@
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
-import time
-from collections import Counter, deque
-from typing import TYPE_CHECKING
+from collections import Counter
 
 import pytest
 
 from rlbench.builtin.engines import Local
-from rlbench.grid import attempt, supervisor
-from rlbench.grid.store import Store, write_json
+from rlbench.grid import supervisor
+from rlbench.grid.store import write_json
 from rlbench.grid.supervisor import Outcome, supervise
 from rlbench.grid.watcher import Silent
-from rlbench.types import JobEvent
 
+from .acting import Scripted, Watching
 from .conftest import make_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-# A run without training: what it does is in a file, by seed.
-TARGET = """
-    import itertools, json, os, time
-    from pathlib import Path
-    from rlbench.grid.store import Busy, Store, write_json
-
-    HERE = Path(__file__).parent
-
-    def execute(payload, report):
-        seed = str(payload["spec"]["seed"])
-        act = json.loads((HERE / "acts.json").read_text()).get(seed, "ok")
-        store, run_id = Store(payload["root"]), payload["run_id"]
-        try:
-            with store.locked(run_id) as folder:
-                with (HERE / "ran.txt").open("a") as stream:
-                    stream.write(f"{seed}\\n")
-                report({"floor": 0.25})
-                report({"done": os.getpid(), "total": 1, "phase": "pid"})
-                if act == "exit":
-                    os._exit(9)
-                if act == "sleep":
-                    time.sleep(600)
-                if act == "hold":
-                    sum(itertools.repeat(0))
-                result = {
-                    "schema": 1,
-                    "run_id": run_id,
-                    "status": "failed" if act == "fail" else "ok",
-                    "error": {"type": "ValueError", "message": "x"} if act == "fail" else None,
-                    "floor": 0.25,
-                }
-                write_json(folder / "spec.json", payload["description"])
-                write_json(folder / "result.json", result)
-                if act == "die late":
-                    os._exit(9)
-                return result
-        except Busy:
-            return {"status": "busy"}
-"""
-
-
-class Watching(Silent):
-    """Writes down what it is told, and can act on it."""
-
-    def __init__(self):
-        self.calls: list[tuple] = []
-        self.results: dict[int, dict] = {}
-        self.pids: list[int] = []
-        self.on_progress = lambda: None
-
-    def begin(self, todo, done, failed):
-        self.calls.append(("begin", len(todo), done, failed))
-
-    def started(self, run):
-        self.calls.append(("started", run.spec.seed))
-
-    def progress(self, run, done, total, phase):
-        self.pids.append(done)
-        self.on_progress()
-
-    def waiting(self, run):
-        self.calls.append(("waiting", run.spec.seed))
-
-    def ended(self, run, result):
-        self.calls.append(("ended", run.spec.seed))
-        self.results[run.spec.seed] = dict(result)
-
-    def end(self):
-        self.calls.append(("end",))
-
-
-class Grid:
-    """A store, an engine, and runs that do as they are told."""
-
-    def __init__(self, root: Path, folder: Path):
-        self.store, self.folder = Store(root), folder
-        self.acts()
-
-    def acts(self, **by_seed: str) -> None:
-        acts = {name.removeprefix("s"): act for name, act in by_seed.items()}
-        (self.folder / "acts.json").write_text(json.dumps(acts))
-
-    def run(self, seeds: str, watcher=None, engine=None, **options) -> Outcome:
-        return supervise(
-            make_plan(seeds),
-            self.store,
-            engine or Local(),
-            watcher=watcher or Silent(),
-            **({"workers": 2} | options),
-        )
-
-    @property
-    def ran(self) -> Counter:
-        path = self.folder / "ran.txt"
-        return Counter(path.read_text().split()) if path.exists() else Counter()
-
-    def statuses(self, seeds: str) -> list[str]:
-        return [self.store.record(run.run_id).status for run in make_plan(seeds)]
-
-
-@pytest.fixture
-def grid(tmp_path, module, monkeypatch):
-    folder = module("grid_targets", TARGET).parent
-    monkeypatch.setattr(attempt, "TARGET", "grid_targets:execute")
-    monkeypatch.setattr(supervisor, "PRELOAD", ("rlbench.grid.store",))
-    return Grid(tmp_path / "out", folder)
 
 
 def test_all_runs_are_done_once_and_the_watcher_hears_of_each(grid):
@@ -233,56 +115,6 @@ def test_fail_fast_starts_nothing_more(grid):
     assert grid.ran == Counter("0")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_what_is_done_and_the_next_command_does_the_rest(grid, still_alive, number):
-    grid.acts(s1="sleep", s2="hold")
-    watcher = Watching()
-    sent = []
-
-    def signal_twice():
-        if len(watcher.pids) == 3 and not sent:  # seed 0 is done, 1 and 2 are in flight
-            sent.append(True)
-            os.kill(os.getpid(), number)
-            os.kill(os.getpid(), number)
-
-    watcher.on_progress = signal_twice
-    before = signal.getsignal(number)
-    outcome = grid.run("0-5", watcher)
-    assert outcome == Outcome(ok=1, failed=0, skipped=0, interrupted=True, exit_code=130)
-    assert signal.getsignal(number) is before
-    assert not still_alive(watcher.pids)
-    assert grid.statuses("0-5") == ["ok", "interrupted", "interrupted", *["missing"] * 3]
-    assert watcher.calls[-1] == ("end",)
-    grid.acts()
-    assert grid.run("0-5").ok == 5
-    assert grid.ran == Counter("01122345")
-
-
-def test_outside_of_the_main_thread_it_works_without_handlers(grid):
-    outcomes = []
-    before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=lambda: outcomes.append(grid.run("0-1")))
-    thread.start()
-    thread.join()
-    assert outcomes[0].ok == 2
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_an_error_of_the_watcher_leaves_no_process(grid, still_alive):
-    grid.acts(s0="sleep", s1="sleep")
-    watcher = Watching()
-
-    def fail_at_second():
-        if len(watcher.pids) == 2:
-            raise RuntimeError("the display is broken")
-
-    watcher.on_progress = fail_at_second
-    with pytest.raises(RuntimeError, match="the display is broken"):
-        grid.run("0,1", watcher)
-    assert not still_alive(watcher.pids)
-    assert watcher.calls[-1] == ("end",)
-
-
 def test_a_run_of_another_process_is_waited_for_and_taken_over(grid, monkeypatch):
     monkeypatch.setattr(supervisor, "POLL_S", 0.05)
     run = make_plan("0")[0]
@@ -365,60 +197,6 @@ def test_a_run_whose_other_owner_died_is_done_here(grid, monkeypatch):
     assert Counter(engine.submitted) == Counter("001")
 
 
-def command(grid: Grid, seeds: str) -> list[str]:
-    """A command of another process: it tells the processes of its runs, then its exit code."""
-    code = f"""
-    import sys
-    sys.path.insert(0, {str(grid.folder)!r})
-    from pathlib import Path
-    from rlbench.builtin.engines import Local
-    from rlbench.grid import attempt, supervisor
-    from rlbench.grid.experiment import build
-    from rlbench.grid.identity import run_id
-    from rlbench.grid.store import Store
-    from rlbench.grid.watcher import Silent
-    from rlbench.plugin.loading import load
-
-    class Watcher(Silent):
-        def progress(self, run, done, total, phase):
-            print(done, flush=True)
-
-    attempt.TARGET, supervisor.PRELOAD = "grid_targets:execute", ()
-    specs = build(load(), selections={{}}, settings=[], seeds={seeds!r})
-    outcome = supervisor.supervise(
-        [attempt.Planned(run_id(spec), spec) for spec in specs],
-        Store(Path({str(grid.store.root)!r})),
-        Local(),
-        workers=2,
-        watcher=Watcher(),
-    )
-    print("exit code", outcome.exit_code)
-    """
-    return [sys.executable, "-c", textwrap.dedent(code)]
-
-
-def test_two_commands_at_once_share_the_runs(grid):
-    both = [
-        subprocess.Popen(command(grid, "0-5"), stdout=subprocess.PIPE, text=True) for _ in range(2)
-    ]
-    for process in both:
-        assert process.communicate(timeout=60)[0].endswith("exit code 0\n")
-    assert grid.statuses("0-5") == ["ok"] * 6
-
-
-def test_a_killed_supervisor_leaves_nothing_and_the_next_command_goes_on(grid, still_alive):
-    grid.acts(s1="sleep", s2="hold")
-    with subprocess.Popen(command(grid, "0-3"), stdout=subprocess.PIPE, text=True) as process:
-        pids = [int(process.stdout.readline()) for _ in range(3)]  # 0 is done, 1 and 2 go on
-        process.kill()
-    assert not still_alive(pids)
-    assert grid.statuses("0-3") == ["ok", "missing", "missing", "missing"]
-    grid.acts()
-    assert grid.run("0-3") == Outcome(ok=3, failed=0, skipped=1, interrupted=False, exit_code=0)
-    assert grid.run("0-3").skipped == 4
-    assert grid.ran == Counter("011223")
-
-
 def test_a_result_that_could_not_be_written_is_told(grid):
     answer = {
         "status": "failed",
@@ -442,35 +220,3 @@ def test_hundreds_of_runs_leave_nothing_in_memory(grid, monkeypatch):
     assert engine.most == 3
     for place in (grids[0].queue, grids[0].flight, grids[0].busy):
         assert not place
-
-
-class Scripted:
-    """An engine without processes: answers by seed, or ok."""
-
-    def __init__(self, answers):
-        self.answers = {
-            seed: deque(a if isinstance(a, list) else [a]) for seed, a in answers.items()
-        }
-        self.submitted: list[str] = []
-        self.jobs: list = []
-        self.most = 0
-
-    def open(self, workers, preload):
-        pass
-
-    def submit(self, job):
-        self.jobs.append(job)
-        self.submitted.append(str(job.payload["spec"]["seed"]))
-        self.most = max(self.most, len(self.jobs))
-
-    def events(self, timeout_s):
-        if not self.jobs:
-            time.sleep(0.01)
-            return []
-        job = self.jobs.pop(0)
-        answers = self.answers.get(str(job.payload["spec"]["seed"]))
-        value = answers.popleft() if answers else {"status": "ok", "error": None}
-        return [JobEvent(job=job.id, what="returned", value=value)]
-
-    def close(self):
-        pass
