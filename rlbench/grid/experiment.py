@@ -114,6 +114,7 @@ class Grid:
             for kind, default in DEFAULT_SELECTIONS.items()
             if kind not in zipped
         }
+        shared: dict[tuple[int, ...], dict[Kind, Selection]] = {}  # one object where all is equal
         axes = [[{name: value} for value in values] for name, values in self.settings.items()]
         for parts in product(*axes, *self.zips):
             fixed = {name: value for part in parts for name, value in part.items()}
@@ -123,7 +124,12 @@ class Grid:
             for combination in product(*free.values()):
                 chosen = fixed | dict(zip(free, combination, strict=True))
                 selections = {kind: chosen[kind] for kind in DEFAULT_SELECTIONS}
-                yield RunSpec(selections=selections, settings=trainer, seed=self.seeds[0])
+                key = tuple(map(id, selections.values()))
+                yield RunSpec(
+                    selections=shared.setdefault(key, selections),
+                    settings=trainer,
+                    seed=self.seeds[0],
+                )
 
     def _kept(self, cells: list[RunSpec], note: Note) -> list[RunSpec]:
         """Leave out what is excluded."""

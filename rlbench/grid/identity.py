@@ -60,14 +60,13 @@ def sources(spec: RunSpec) -> tuple[Path, ...]:
 
 
 @dataclass(frozen=True)
-class _Cell:
-    """What all seeds of a cell have in common."""
+class _Part:
+    """What runs have in common: those with the same components, or those with the same settings."""
 
-    spec: RunSpec  # of any seed; held, so that the ids of its parts are nobody else's
-    content: dict[str, Any]  # of spec.json, but for run_id and seed
-    stem: str
-    head: str  # of the text that is hashed, up to the seed
-    tail: str
+    spec: RunSpec  # of any of them; held, so that the ids of its parts are nobody else's
+    content: dict[str, Any]  # of spec.json
+    text: str  # what is hashed of it
+    stem: str = ""
 
 
 class Catalogue:
@@ -77,37 +76,42 @@ class Catalogue:
     """
 
     def __init__(self) -> None:
-        self._cells: dict[tuple[int, int], _Cell] = {}
+        # by id: the runs of a grid share these objects
+        self._heads: dict[int, _Part] = {}
+        self._tails: dict[int, _Part] = {}
         self._components: dict[Selection, dict[str, Any]] = {}
+        self._versions: dict[str, Any] = {}
 
     def run_id(self, spec: RunSpec) -> str:
         """Name a run; see the function of this name."""
-        cell = self._cell(spec)
-        content = f'{cell.head},"seed":{json.dumps(spec.seed)},{cell.tail}'
+        head, tail = self._parts(spec)
+        # together one object with sorted keys
+        content = f'{head.text},"seed":{json.dumps(spec.seed)},{tail.text}'
         digits = hashlib.sha256(content.encode()).hexdigest()[:10]
-        return f"{cell.stem}-s{spec.seed}-{digits}"
+        return f"{head.stem}-s{spec.seed}-{digits}"
 
     def canonical(self, spec: RunSpec) -> dict[str, Any]:
         """Describe a run in full; see the function of this name."""
         name = self.run_id(spec)
-        return {"schema": SCHEMA, "run_id": name, "seed": spec.seed, **self._cell(spec).content}
+        head, tail = self._parts(spec)
+        return {
+            "schema": SCHEMA,
+            "run_id": name,
+            "seed": spec.seed,
+            **head.content,
+            **tail.content,
+        }
 
-    def _cell(self, spec: RunSpec) -> _Cell:
-        key = (id(spec.selections), id(spec.settings))  # the runs of a grid share both
-        if key not in self._cells:
-            self._cells[key] = self._describe(spec)
-        return self._cells[key]
+    def _parts(self, spec: RunSpec) -> tuple[_Part, _Part]:
+        head, tail = id(spec.selections), id(spec.settings)
+        if head not in self._heads:
+            self._heads[head] = self._describe_components(spec)
+        if tail not in self._tails:
+            self._tails[tail] = self._describe_settings(spec)
+        return self._heads[head], self._tails[tail]
 
-    def _describe(self, spec: RunSpec) -> _Cell:
-        values = spec.settings.values()
+    def _describe_components(self, spec: RunSpec) -> _Part:
         components = {kind: self._component(chosen) for kind, chosen in spec.selections.items()}
-        spelled = {
-            option.name: option.spell(values[option.name]) for option in spec.settings.options()
-        }
-        versions = {
-            "torch": _version("torch"),
-            "training": source.digest(source.of_module(TRAINER)),
-        }
         names = [spec.selections[kind].name for kind in STEM_KINDS if kind in spec.selections]
         described = {
             kind: components[kind]
@@ -118,14 +122,28 @@ class Catalogue:
             | _contents(components[kind]["options"])
             for kind, chosen in spec.selections.items()
         }
-        settings = {name: _strict(value) for name, value in values.items()}
-        return _Cell(
+        return _Part(
             spec=spec,
-            content={"components": described, "settings": settings, **versions},
+            content={"components": described},
+            text=_dump({"components": components}).removesuffix("}"),
             stem=re.sub(r"[^A-Za-z0-9_.-]", "_", "-".join(names))[:STEM_LENGTH],
-            # together one object with sorted keys; "seed" is between these
-            head=_dump({"components": components}).removesuffix("}"),
-            tail=_dump({"settings": spelled, **versions}).removeprefix("{"),
+        )
+
+    def _describe_settings(self, spec: RunSpec) -> _Part:
+        if not self._versions:
+            self._versions = {
+                "torch": _version("torch"),
+                "training": source.digest(source.of_module(TRAINER)),
+            }
+        values = spec.settings.values()
+        spelled = {
+            option.name: option.spell(values[option.name]) for option in spec.settings.options()
+        }
+        settings = {name: _strict(value) for name, value in values.items()}
+        return _Part(
+            spec=spec,
+            content={"settings": settings, **self._versions},
+            text=_dump({"settings": spelled, **self._versions}).removeprefix("{"),
         )
 
     def _component(self, chosen: Selection) -> dict[str, Any]:
