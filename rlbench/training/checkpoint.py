@@ -44,7 +44,8 @@ class Checkpoints:
     """
 
     def __init__(self, path: Path, *, every: int | None, identity: Mapping[str, Any]) -> None:
-        self._path, self._every, self._identity = path, every, dict(identity)
+        self._path, self._every = path, every
+        self._identity = {name: str(value) for name, value in identity.items()}
         self._start, self._spent_s = time.monotonic(), 0.0
         self._found: dict[str, Any] | None = None
         self._kept: int | None = None
@@ -72,7 +73,7 @@ class Checkpoints:
             found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
             identity = found["identity"]
         except Exception as error:
-            raise Unusable(f"it can't be read: {type(error).__name__}: {error}") from error
+            raise Unusable(f"it can't be read: {_first_line(error)}") from error
         for name, value in self._identity.items():
             if identity.get(name) != value:
                 raise Unusable(f"its {name} is {identity.get(name)!r}, here it is {value!r}")
@@ -115,11 +116,10 @@ class Checkpoints:
             return False
         try:
             state.Captured(None, found["anchors"]).check(self._anchors)
-            run.recorder.rewind(found["position"])
             _restore(run, found)
         except Exception as error:
             self._spent_s, self._kept = 0.0, None
-            raise Unusable(f"{type(error).__name__}: {error}") from error
+            raise Unusable(_first_line(error)) from error
         return True
 
     def save(self, run: Run) -> None:
@@ -129,17 +129,17 @@ class Checkpoints:
         try:
             captured = state.capture(_kept(run))
             captured.check(self._anchors)
-        except state.Unsaveable as error:
-            self._give_up(run, error)
-            return
-        try:
-            content = _describe(run) | {
+            content = {
                 "identity": self._identity,
-                "kept": captured.content,
-                "anchors": dict(captured.anchors),
+                "update": run.done,
                 "spent_s": self.spent_s,
+                "facts": state.capture(_facts(run)).content,
+                "kept": captured.content,
+                "anchors": captured.anchors,
             }
             _write(self._path, content)
+        except state.Unsaveable as error:
+            self._give_up(run, error)
         except OSError as error:
             kept = "there is none" if self._kept is None else f"that of update {self._kept} stays"
             with contextlib.suppress(OSError):  # the log is on the same disk
@@ -177,38 +177,37 @@ def _kept(run: Run) -> dict[str, Any]:
     }
 
 
-def _generators() -> dict[str, Any]:
-    """The global generators, from which a plugin may draw; the trainer's own are named streams."""
+def _facts(run: Run) -> dict[str, Any]:
+    """What else a run has come to; of the generators just the global ones: others are named."""
     return {
+        "tokens": run.tokens,
+        "first": dict(run.first),
+        "last": dict(run.last),
+        "seconds": dict(run.clock.totals),
+        "position": dict(run.recorder.position()),
         "random": random.getstate(),
         "numpy": np.random.get_state(legacy=False),
         "torch": torch.get_rng_state(),
     }
 
 
-def _describe(run: Run) -> dict[str, Any]:
-    return {
-        "update": run.done,
-        "tokens": run.tokens,
-        "seconds": dict(run.clock.totals),
-        "first": dict(run.first),
-        "last": dict(run.last),
-        "generators": state.capture(_generators()).content,
-        "position": dict(run.recorder.position()),
-    }
-
-
 def _restore(run: Run, found: Mapping[str, Any]) -> None:
     """Fill a run that was just built."""
+    facts = state.restore(dict.fromkeys(found["facts"]), found["facts"])
+    run.recorder.rewind(facts["position"])
     state.restore(_kept(run), found["kept"])
-    run.done, run.tokens = found["update"], found["tokens"]
-    run.first, run.last = found["first"], found["last"]
-    for phase, seconds in found["seconds"].items():
+    run.done, run.tokens = found["update"], facts["tokens"]
+    run.first, run.last = facts["first"], facts["last"]
+    for phase, seconds in facts["seconds"].items():
         run.clock.totals[phase] = run.clock.totals.get(phase, 0.0) + seconds
-    generators = state.restore(_generators(), found["generators"])
-    random.setstate(generators["random"])  # last: what came before may have drawn
-    np.random.set_state(generators["numpy"])
-    torch.set_rng_state(generators["torch"])
+    random.setstate(facts["random"])  # last: what came before may have drawn
+    np.random.set_state(facts["numpy"])
+    torch.set_rng_state(facts["torch"])
+
+
+def _first_line(error: Exception) -> str:
+    """Say what an error says, without torch's advice."""
+    return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

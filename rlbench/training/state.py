@@ -130,6 +130,8 @@ def _constant(value: object) -> str | None:
 
 def _only_attributes(value: object) -> bool:
     """Whether all that an object knows is in its ``__dict__``."""
+    if type(value) is types.SimpleNamespace:
+        return True
     try:
         reduced: Any = object.__reduce_ex__(value, 2)
         kind, arguments, _, items, pairs = reduced

@@ -152,7 +152,11 @@ class Run:
         self._steer(collected)
         self.recorder.update(row)
         self._track(update, row)
-        spent = {name: total - before.get(name, 0.0) for name, total in self.clock.totals.items()}
+        spent = {
+            name: total - before.get(name, 0.0)
+            for name, total in self.clock.totals.items()
+            if name != "checkpoint"  # not in the first row, and never within an update
+        }
         self.recorder.timing({"update": update} | spent)
 
     def evaluate(self, update: int) -> Mapping[str, Any]:
