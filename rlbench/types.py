@@ -235,7 +235,14 @@ class RewardContext:
 
 
 class Reward(Protocol):
-    """What the policy is trained on. A class; options go to ``__init__``."""
+    """What the policy is trained on. A class; options go to ``__init__``.
+
+    A checkpoint keeps what is in its attributes, as it does for tasks and KL controllers: plain
+    values, containers, tensors, arrays, random generators, networks, optimisers, and objects that
+    hold such things. In the process that goes on, a new one is built and prepared first, and then
+    gets the state back. A class that has more than that defines ``state_dict()`` and
+    ``load_state_dict(state)``, as torch's own do. State elsewhere, in a module say, is not seen.
+    """
 
     def prepare(self, context: RewardContext) -> None:
         """Called once a run, before anything is scored."""
@@ -248,6 +255,8 @@ class Reward(Protocol):
 
 class KLController(Protocol):
     """Holds the coefficient of the KL penalty. A class; options go to ``__init__``.
+
+    What a checkpoint keeps of one is told at `Reward`.
 
     A controller may have an attribute ``statistic``, "sequence" (default: the KL summed over a
     completion, averaged over completions) or "token" (averaged over tokens): what it is shown.
@@ -311,7 +320,12 @@ class Tracker(Protocol):
     """Sees the numbers of a run as they come. A class; options go to ``__init__``."""
 
     def start(self, run: Mapping[str, Any]) -> None:
-        """Called once with the run's specification."""
+        """Called once with the run's specification.
+
+        ``resumed_from`` in it is None, or the update after which an earlier process left off and
+        this one goes on. Numbers of later updates may have been told before; they come again, the
+        same ones, and what is told last counts.
+        """
         ...
 
     def log(self, update: int, metrics: Mapping[str, float]) -> None:

@@ -60,25 +60,23 @@ class Checkpoints:
         Raises:
             Unusable: There is one that is torn, or belongs to another run or machine.
         """
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
+        if not self._path.exists():
             return None
-        except OSError as error:
-            raise Unusable(f"it can't be read: {error}") from error
-        digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-        if hashlib.sha256(content).digest() != digest:
-            raise Unusable("it is torn, or no checkpoint of rlbench")
         try:
-            found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+            content = self._path.read_bytes() if self._path.is_file() else b""  # no pipe
+            found = _open(content)
             identity = found["identity"]
+            differs = [name for name, here in self._identity.items() if identity[name] != here]
+            update, spent_s = int(found["update"]), float(found["spent_s"])
+        except Unusable:
+            raise
         except Exception as error:
             raise Unusable(f"it can't be read: {_first_line(error)}") from error
-        for name, value in self._identity.items():
-            if identity.get(name) != value:
-                raise Unusable(f"its {name} is {identity.get(name)!r}, here it is {value!r}")
-        self._found, self._kept, self._spent_s = found, found["update"], found["spent_s"]
-        return self._kept
+        if differs:
+            name = differs[0]
+            raise Unusable(f"its {name} is {identity[name]!r}, here it is {self._identity[name]!r}")
+        self._found, self._kept, self._spent_s = found, update, spent_s
+        return update
 
     @property
     def update(self) -> int | None:
@@ -208,6 +206,15 @@ def _restore(run: Run, found: Mapping[str, Any]) -> None:
 def _first_line(error: Exception) -> str:
     """Say what an error says, without torch's advice."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
+
+
+def _open(content: bytes) -> dict[str, Any]:
+    """Read what `_write` wrote."""
+    digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != digest:
+        raise Unusable("it is torn, or no checkpoint of rlbench")
+    found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
+    return found
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
