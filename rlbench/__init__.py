@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from rlbench.types import Kind
 
+    Selections = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
 __all__ = ["__version__", "component", "hookimpl", "results", "run"]
 
 
@@ -41,12 +43,12 @@ def component(kind: Kind, name: str) -> Any:
 def run(
     experiment: str | Path | None = None,
     *,
-    estimator: str | Sequence[str] = (),
-    loss: str | Sequence[str] = (),
-    kl: str | Sequence[str] = (),
-    task: str | Sequence[str] = (),
-    reward: str | Sequence[str] = (),
-    model: str | Sequence[str] = (),
+    estimator: Selections = (),
+    loss: Selections = (),
+    kl: Selections = (),
+    task: Selections = (),
+    reward: Selections = (),
+    model: Selections = (),
     seeds: str | Iterable[int] | None = None,
     settings: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
@@ -59,8 +61,8 @@ def run(
 
     Args:
         experiment: An experiment file; what is given beside it replaces what it says.
-        estimator: One selection, such as ``"gae:lam=0.9"``, or several: an axis. Nothing means the
-            default; so it does for the other kinds.
+        estimator: One selection, ``"gae:lam=0.9"`` or ``{"name": "gae", "lam": 0.9}``, or several:
+            an axis. Nothing means the default; so it does for the other kinds.
         loss: Policy losses.
         kl: KL controllers.
         task: Tasks.
@@ -84,7 +86,7 @@ def run(
     from rlbench.grid.launch import run_grid
     from rlbench.report import cells
 
-    axes: dict[Kind, str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]] = {
+    axes: dict[Kind, Selections] = {
         "estimator": estimator,
         "loss": loss,
         "kl": kl,
