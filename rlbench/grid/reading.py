@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,25 +21,29 @@ NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens"
 COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
 STATUSES = (*COMPLETE, "killed", "interrupted")
 
+_PIECE = 1 << 20  # bytes of a read
+
 # How a specification of ours begins. All seeds of a cell have the same text behind it.
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _HEAD = re.compile(rf'\{{\s*"schema": {_NUMBER},\s*"run_id": "([\w.-]+)",\s*"seed": {_NUMBER},')
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path | str) -> bytes:
     """Read a regular file.
 
     Raises:
         OSError: It can't be read, or is something else: reading a FIFO would wait for ever.
     """
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(number, "rb") as stream:
+    try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(f"{path.name} is no regular file")
-        return stream.read()
+            raise OSError("it is no regular file")
+        return b"".join(iter(partial(os.read, number, _PIECE), b""))
+    finally:
+        os.close(number)
 
 
-def read_object(path: Path) -> tuple[dict[str, Any] | None, str | None]:
+def read_object(path: Path | str) -> tuple[dict[str, Any] | None, str | None]:
     """Read a JSON object.
 
     Returns:

@@ -97,7 +97,7 @@ def _other_numbers(named: Sequence[Named]) -> list[str]:
     lines = []
     for name, cell in named:
         for seed in cell.ok:
-            said, _ = read_object(seed.record.folder / VERIFIED)
+            said, _ = read_object(f"{seed.record.folder}/{VERIFIED}")
             if said is not None and said.get("same") is False:
                 lines.append(
                     f"Same spec, other numbers: {name}, seed {seed.number}: run again, "
