@@ -100,7 +100,8 @@ def _parting(rows: list[list[str]], others: list[list[str]]) -> str:
             ]
             if not apart:
                 return f"parts at {header[0]} {row[0] if row else ABSENT}: it is cut there"
-            more = f" (and {len(apart) - 1} more columns)" if len(apart) > 1 else ""
+            rest = len(apart) - 1
+            more = f" (and {rest} more column{'s' if rest > 1 else ''})" if rest else ""
             return f"parts at {header[0]} {row[0]}: {apart[0][0]} {apart[0][1]}{more}"
     if len(rows) == len(others):
         return "differs in how it is written"

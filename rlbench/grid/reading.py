@@ -25,7 +25,9 @@ _PIECE = 1 << 20  # bytes of a read
 
 # How a specification of ours begins. All seeds of a cell have the same text behind it.
 _NUMBER = "(0|[1-9][0-9]{0,17})"
-_HEAD = re.compile(rf'\{{\s*"schema": {_NUMBER},\s*"run_id": "([\w.-]+)",\s*"seed": {_NUMBER},')
+_HEAD = re.compile(
+    rf'\{{\s*"schema": {_NUMBER},\s*"run_id": "([\w.-]+)",\s*"seed": {_NUMBER},(?=\s*")'
+)
 
 
 def read_bytes(path: Path | str) -> bytes:
