@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlbench.errors import ComponentError
 from rlbench.training import border
 from rlbench.training.base_policy import load_base_policy, precision
 from rlbench.training.distribution import Distribution
@@ -51,8 +52,20 @@ class Parts:
         return None if place is None else str(place)
 
     def rewards(self, prompts: Prompts, completions: Completions) -> Tensor:
-        """What the policy is trained on: (B,), in the run's precision."""
-        return self.reward.score(prompts, completions).to(precision(self.spec.settings))
+        """What the policy is trained on: (B,), in the run's precision.
+
+        Raises:
+            ComponentError: A reward is too large for that precision.
+        """
+        exact = self.reward.score(prompts, completions)
+        rounded = exact.to(precision(self.spec.settings))
+        if bool(rounded.isinf().any()):
+            raise ComponentError(
+                f"{border.name_of(self.spec.selections['reward'])}: score returned "
+                f"{float(exact[rounded.isinf()][0]):g}, too large for "
+                f"precision={self.spec.settings.precision}; scale it down"
+            )
+        return rounded
 
     def true_scores(self, prompts: Prompts, completions: Completions) -> Tensor:
         """What the task says: (B,), in float64: it is averaged for people, not trained on."""

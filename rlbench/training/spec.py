@@ -23,6 +23,7 @@ DEFAULT_SELECTIONS: Mapping[Kind, str] = {
     "reward": "true",
     "model": "lstm",
 }
+NO_ROWS = ("token_mean", "token_sum", "token_sum_norm")  # aggregations that count no completions
 CLASSES: tuple[Kind, ...] = ("kl", "task", "reward", "model")  # the rest are functions
 
 
@@ -85,6 +86,11 @@ def check(spec: RunSpec) -> None:
         raise UsageError(
             f"horizon={settings.horizon} with aggregation={settings.aggregation}: only the two "
             "that end in _norm divide by it; leave horizon out"
+        )
+    if settings.count_masked_rows and settings.aggregation in NO_ROWS:
+        raise UsageError(
+            f"count_masked_rows=true with aggregation={settings.aggregation}: it divides by no "
+            "number of completions, so this changes nothing; leave count_masked_rows out"
         )
     base_updates = settings.option("base_updates")
     if settings.base_score == 0 and settings.base_updates != base_updates.default:

@@ -87,6 +87,10 @@ def test_a_controller_that_could_not_steer_is_refused_by_the_name_of_its_option(
         (["-l", "cispo:eps_high=0"], "eps_high=0"),
         # ten prompts can be cut into 1 to 10 steps
         (["--set", "prompts=10", "--set", "minibatches=11"], "1 to 10"),
+        # they divide by tokens, by nothing, and by the horizon
+        (["--set", "count_masked_rows=true"], "aggregation=token_mean:"),
+        (["--set", "count_masked_rows=true", "--set", "aggregation=token_sum"], "token_sum:"),
+        (["--set", "count_masked_rows=true,false", "--set", "aggregation=token_sum_norm"], "norm:"),
     ],
 )
 def test_options_out_of_their_range_are_refused(

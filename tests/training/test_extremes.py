@@ -107,7 +107,7 @@ def make_run(
             "task": "sort",
             "model": "lstm:embed=8,hidden=16",
         }
-        run = trainer._Run(make_spec(**settings | chosen), recorder, ())
+        run = trainer.Run(make_spec(**settings | chosen), recorder, ())
         run.parts = replace(run.parts, reward=Given(rewards))
         return run
 

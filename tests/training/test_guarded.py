@@ -127,6 +127,25 @@ def test_a_faulty_critic_is_the_models_fault(
         train(make_spec(estimator="gae"), recorder)
 
 
+@pytest.mark.parametrize("value", [1e39, -4e38])
+def test_a_reward_that_is_too_large_for_the_precision_is_the_rewards_fault(
+    make_spec: Callable[..., Any],
+    recorder: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    value: float,
+) -> None:
+    def score(self: Any, prompts: Any, completions: Any) -> torch.Tensor:
+        return torch.full((len(prompts),), value, dtype=torch.float64)
+
+    monkeypatch.setattr(TrueReward, "score", score)
+    with pytest.raises(
+        ComponentError, match=r"^reward 'true' \(rlbench .*returned .*too large for"
+    ):
+        train(make_spec(), recorder)
+    train(make_spec(precision="float64", updates=1), recorder)
+
+
 def test_every_column_of_the_trainer_is_reserved(
     make_spec: Callable[..., Any], recorder: Any
 ) -> None:

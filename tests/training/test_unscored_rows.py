@@ -105,7 +105,7 @@ def test_measured_kl_and_sample_count_are_those_of_scored_rows(
     tokens = int(rollout.mask.sum() - rollout.mask[3].sum())
     assert sequence_kl(collected) == pytest.approx(2 * tokens / 15)
     for statistic, expected in (("sequence", 2 * tokens / 15), ("token", 2.0)):
-        run = trainer._Run(make_spec(kl="fixed", task="sort"), recorder, ())
+        run = trainer.Run(make_spec(kl="fixed", task="sort"), recorder, ())
         watching = Watching(statistic)
         run.parts = replace(run.parts, controller=watching)
         run._steer(collected)
