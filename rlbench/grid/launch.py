@@ -106,6 +106,8 @@ def launch(
         checkpoint_every=checkpoint_every,
         trackers=list(trackers),
     )
+    if outcome.records:
+        return [outcome.records[run.run_id] for run in planned], outcome
     with signals.unheard(when=outcome.interrupted):
         return _read_back(store, planned), outcome
 

@@ -15,6 +15,7 @@ from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, write_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rlbench.grid.store import Record
     from rlbench.grid.watcher import Watcher
     from rlbench.types import Engine, Job, JobEvent
 
@@ -35,6 +36,8 @@ class Outcome:
         skipped: Runs that were complete before.
         interrupted: Whether a signal ended it early.
         exit_code: 0 if every requested run is ok, 130 if interrupted, else 1.
+        records: What is on disk of every run, if there was nothing to do; so it need not be read
+            twice.
     """
 
     ok: int
@@ -42,6 +45,7 @@ class Outcome:
     skipped: int
     interrupted: bool
     exit_code: int
+    records: Mapping[str, Record] = field(default_factory=dict, compare=False, repr=False)
 
 
 def supervise(
@@ -89,11 +93,17 @@ def supervise(
     # The stamp comes first: what another process finishes from here on is not to be replaced.
     seen = {run_id: store.stamp(run_id) for run_id in unique}
     settled = {"ok"} if retry else set(COMPLETE)
-    records = store.records(unique)  # one after the other: a large grid must not fill the memory
-    done = {r.run_id: r.status for r in records if r.complete and r.status in settled}
+    records = {record.run_id: record for record in store.records(unique)}
+    done = {r.run_id: r.status for r in records.values() if r.complete and r.status in settled}
+    failed_before = sum(status != "ok" for status in done.values())
     todo = [run for run_id, run in unique.items() if run_id not in done]
-    if todo:
-        store.check_writable()
+    if not todo:
+        watcher.begin([], len(unique), failed_before)
+        watcher.end()
+        code = int(failed_before > 0)
+        return Outcome(0, 0, len(unique), interrupted=False, exit_code=code, records=records)
+    del records  # of a large grid they fill the memory, and they are old when it ends
+    store.check_writable()
     grid = _Grid(
         store=store,
         engine=engine,
@@ -105,18 +115,16 @@ def supervise(
         seen=seen,
         queue=deque(todo),
     )
-    failed_before = sum(status != "ok" for status in done.values())
     try:
-        watcher.begin(todo, len(unique) - len(todo), failed_before)
-        if todo:
-            with signals.handled(grid.interrupt):
-                grid.work()
+        watcher.begin(todo, len(done), failed_before)
+        with signals.handled(grid.interrupt):
+            grid.work()
     finally:
         watcher.end()
     return Outcome(
         ok=grid.ok,
         failed=grid.failed,
-        skipped=len(unique) - len(todo),
+        skipped=len(done),
         interrupted=grid.interrupted,
         exit_code=130 if grid.interrupted else int(failed_before + grid.failed > 0),
     )
