@@ -144,3 +144,18 @@ def test_a_folder_is_cleared_with_its_checkpoint(attempts, monkeypatch):
     attempts.execute(killed_after(4, monkeypatch))
     attempts.store.clear(attempts.run.run_id)
     assert [path.name for path in attempts.folder.iterdir()] == ["lock"]
+
+
+def test_a_run_that_took_too_long_goes_on_when_it_is_asked_for_again(attempts, monkeypatch):
+    result = attempts.execute(killed_after(4, monkeypatch))
+    monkeypatch.undo()
+    worker.write_json(attempts.folder / "result.json", result | {"status": "timeout"})
+    assert attempts.store.record(attempts.run.run_id).complete
+    told = []
+
+    def train(spec, recorder, trackers, checkpoints):
+        told.append(checkpoints.update)
+        return NUMBERS
+
+    assert attempts.execute(train)["status"] == "ok"
+    assert told == [4]
