@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
 from contextlib import suppress
+from csv import reader
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from pandas.api.extensions import ExtensionArray
 
     from rlbench.grid.store import Record
 
@@ -112,13 +115,25 @@ def _curve(path: Path) -> pd.DataFrame | str:
     try:
         text = read_bytes(path).decode("utf-8")
         complete = text[: text.rfind("\n") + 1]  # a line that is being written may be half a number
-        return pd.read_csv(
-            io.StringIO(complete), float_precision="round_trip", dtype_backend="numpy_nullable"
-        )
+        if not complete:
+            return f"{path} is empty"
+        header, *rows = reader(io.StringIO(complete))
+        columns = zip(*rows, strict=True) if rows else [()] * len(header)
+        named = zip(header, columns, strict=True)
+        return pd.DataFrame({name: _numbers(texts) for name, texts in named})
     except FileNotFoundError:
         return f"there is no {path}"
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         return f"{path} can't be read: {error}"
+
+
+def _numbers(texts: Sequence[str]) -> ExtensionArray:
+    """Read a column digit for digit: whole numbers stay whole, and nothing is a gap."""
+    import pandas as pd
+
+    whole = all(re.fullmatch("(-?[0-9]+)?", text) for text in texts)
+    values = [(int(text) if whole else float(text)) if text else None for text in texts]
+    return pd.array(values, dtype="Int64" if whole else "Float64")
 
 
 def csv(frame: pd.DataFrame) -> str:

@@ -158,8 +158,8 @@ def _made(record: Record, provenance: Mapping[str, Any]) -> Rows:
             dirty = ", with uncommitted changes" if git.get("dirty") else ""
             title = name if name == "git" else f"git of {name}"
             rows.append((title, f"commit {git.get('commit')}{dirty}"))
-    rows += [(name, str(provenance[name])) for name in _MACHINE if provenance.get(name)]
-    return rows + [("started", str(provenance["started"]))] * ("started" in provenance)
+    last = (*_MACHINE, "started")
+    return rows + [(name, str(provenance[name])) for name in last if provenance.get(name)]
 
 
 def _files(record: Record) -> Rows:
