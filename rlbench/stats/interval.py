@@ -63,6 +63,14 @@ def degenerate_interval(value: float, *, level: float, n: int, why: str) -> Inte
     )
 
 
+def symmetric_interval(mid: float, half: float, *, level: float, n: int, method: str) -> Interval:
+    """Give ``mid ± half``; degenerate where a float does not show the width."""
+    low, high = mid - half, mid + half
+    if low == high:
+        return degenerate_interval(mid, level=level, n=n, why="the spread is below rounding")
+    return Interval(low=low, mid=mid, high=high, level=level, n=n, method=method)
+
+
 def mean_interval(x: ArrayLike, level: float = 0.95) -> Interval:
     """Estimate a mean with Student's t interval.
 
@@ -93,6 +101,4 @@ def mean_interval(x: ArrayLike, level: float = 0.95) -> Interval:
         value = float(values[0]) if values.min() == values.max() else mean
         return degenerate_interval(value, level=level, n=n, why="all values are equal")
     half = float(stdtrit(n - 1, (1 + level) / 2)) * (sd / math.sqrt(n))
-    return Interval(
-        low=mean - half, mid=mean, high=mean + half, level=level, n=n, method="Student t"
-    )
+    return symmetric_interval(mean, half, level=level, n=n, method="Student t")

@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln, stdtr, stdtrit
 
-from rlbench.stats.interval import Interval, degenerate_interval, no_interval
-from rlbench.stats.sample import check_level, check_resamples, constant, moments, sample, scaled
+from rlbench.stats.interval import (
+    Interval,
+    degenerate_interval,
+    no_interval,
+    symmetric_interval,
+)
+from rlbench.stats.sample import (
+    check_level,
+    check_resamples,
+    constant,
+    moments,
+    sample,
+    scaled,
+    unscaled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,23 +127,24 @@ def one_sample(d: NDArray[np.float64], *, level: float, scale: float, what: str)
         return Difference(
             interval=no_interval(float(d[0]), level=level, n=1, why=f"one of the {what}")
         )
-    mean, sd = moments(d)
+    small, exponent = scaled(d)
+    mean, sd = moments(small)
     if constant(d, scale):
         # a residue such as 0.3 - (0.1 + 0.2) is no difference
-        mid = 0.0 if constant(np.append(d, 0.0), scale) else mean
+        mid = 0.0 if constant(np.append(d, 0.0), scale) else unscaled(mean, exponent)
         why = f"all {what} are equal"
         return Difference(interval=degenerate_interval(mid, level=level, n=n, why=why))
     error = sd / math.sqrt(n)
     t = mean / error
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * error
-    interval = Interval(
-        low=mean - half, mid=mean, high=mean + half, level=level, n=n, method=f"t of the {what}"
+    half = unscaled(float(stdtrit(n - 1, (1 + level) / 2)) * error, exponent)
+    interval = symmetric_interval(
+        unscaled(mean, exponent), half, level=level, n=n, method=f"t of the {what}"
     )
     return Difference(
         interval=interval,
         t=t,
         p=2 * float(stdtr(n - 1, -abs(t))),
-        sd=sd,
+        sd=unscaled(sd, exponent),
         effect=mean / sd * _hedges(n - 1),
     )
 

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaln, ndtr, ndtri
 
-from rlbench.stats.interval import Interval, degenerate_interval, no_interval
+from rlbench.stats.interval import (
+    Interval,
+    degenerate_interval,
+    no_interval,
+    symmetric_interval,
+)
 from rlbench.stats.sample import check_alpha, constant, moments, sample, scaled
 
 if TYPE_CHECKING:
@@ -173,14 +178,8 @@ def confidence_sequence(d: ArrayLike, alpha: float = 0.05, tau2: float = 1.0) ->
     if c <= 1 / r:
         return no_interval(mean, level=level, n=n, why="too few seeds to bound it at every look")
     half = math.sqrt((n - 1) * (1 - c) / (c - 1 / r)) * (sd / math.sqrt(n))
-    return Interval(
-        low=mean - half,
-        mid=mean,
-        high=mean + half,
-        level=level,
-        n=n,
-        method="confidence sequence, Gaussian mixture",
-    )
+    method = "confidence sequence, Gaussian mixture"
+    return symmetric_interval(mean, half, level=level, n=n, method=method)
 
 
 def _check_tau2(tau2: float) -> None:

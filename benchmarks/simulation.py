@@ -1,0 +1,237 @@
+"""Simulate what the statistics promise: coverage, false positives and power at a few seeds.
+
+Run ``python benchmarks/simulation.py``. It prints its tables and writes them to ``statistics.md``
+beside this file. (A file named statistics.py here would stand in the way of Python's own module:
+torch imports it.) Every number comes from calls of the public functions on made-up data whose truth
+is known. It takes about two minutes on one core, and leaves with status 1 when a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from rlbench import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+ALPHA = 0.05
+RHO = 0.7  # correlation between two cells at one seed
+CELLS = 5  # compared with the baseline
+TARGET = Path(__file__).with_name("statistics.md")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One promise with what was measured.
+
+    Attributes:
+        what: What was simulated.
+        rate: Share of the simulations in which it happened.
+        runs: Number of simulations.
+        least: Smallest rate that keeps the promise.
+        most: Largest rate that keeps it.
+        note: What else was measured.
+    """
+
+    what: str
+    rate: float
+    runs: int
+    least: float = 0.0
+    most: float = 1.0
+    note: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise was kept, but for two standard errors above ``most``."""
+        return self.least <= self.rate <= self.most + 2 * math.sqrt(self.most / self.runs)
+
+    def __str__(self) -> str:
+        promise = f"at least {self.least:g}" if self.least else f"at most {self.most:g}"
+        error = math.sqrt(self.rate * (1 - self.rate) / self.runs)
+        mark = "yes" if self.kept else "**no**"
+        return f"| {self.what} | {self.rate:.3f} ± {error:.3f} | {promise} | {mark} | {self.note} |"
+
+
+def differences(rng: np.random.Generator, n: int, shift: float = 0.0) -> NDArray[np.float64]:
+    """Draw cells against one baseline at common seeds: all share the seed's luck.
+
+    Args:
+        rng: Generator.
+        n: Number of seeds.
+        shift: What is added to the first cell, in standard deviations of a cell.
+
+    Returns:
+        Differences (n, CELLS) from the baseline.
+    """
+    luck = rng.normal(size=(n, 1)) * math.sqrt(RHO)
+    cells = luck + rng.normal(size=(n, CELLS + 1)) * math.sqrt(1 - RHO)
+    cells[:, 1] += shift
+    return cells[:, 1:] - cells[:, :1]
+
+
+def smallest_p(d: NDArray[np.float64]) -> float:
+    """Apply the rule of the tables: paired t with Holm below 7 seeds, then max-t."""
+    if len(d) < 7:
+        p = [stats.paired_difference(column, np.zeros(len(d))).p for column in d.T]
+        return float(stats.holm([1.0 if value is None else value for value in p]).min())
+    return float(stats.max_t(d).min())
+
+
+def coverage(runs: int) -> Iterable[Line]:
+    """Measure how often printed intervals hold the truth."""
+    rng = np.random.default_rng(1)
+    for n in (3, 5, 10):
+        hits = [_holds(stats.mean_interval(rng.normal(size=n)), 0.0) for _ in range(runs)]
+        yield Line(what=f"mean, normal, n = {n}", rate=_share(hits), runs=runs, least=0.93)
+    for n in (5, 10):
+        hits = [_holds(stats.iqm_interval(rng.normal(size=n)), 0.0) for _ in range(runs)]
+        yield Line(what=f"IQM, normal, n = {n}", rate=_share(hits), runs=runs, least=0.93)
+    few = max(100, runs // 4)
+    for n in (3, 5, 10):
+        hits = []
+        for _ in range(few):
+            scores = {f"task {i}": row for i, row in enumerate(rng.normal(size=(26, n)))}
+            hits.append(_holds(stats.suite_interval(scores, resamples=2000, rng=rng), 0.0))
+        yield Line(what=f"suite IQM, 26 tasks, n = {n}", rate=_share(hits), runs=few, least=0.93)
+    for n in (3, 5, 10):
+        for truth in (0.5, 0.76, 0.96):
+            shift = math.sqrt(2) * float(ndtri(truth))
+            hits = [
+                _holds(
+                    stats.probability_of_improvement(
+                        rng.normal(size=n) + shift, rng.normal(size=n)
+                    ),
+                    truth,
+                )
+                for _ in range(runs)
+            ]
+            what = f"probability of improvement {truth}, n = {n}"
+            yield Line(what=what, rate=_share(hits), runs=runs, least=0.93)
+
+
+def false_positives(runs: int) -> Iterable[Line]:
+    """Measure how often the rules see a difference where there is none."""
+    rng = np.random.default_rng(2)
+    for n in (3, 5, 6, 7, 10):
+        rule = "paired t, Holm" if n < 7 else "sign flips, max-t"
+        hits = [smallest_p(differences(rng, n)) < ALPHA for _ in range(runs)]
+        what = f"any of {CELLS} cells, {rule}, n = {n}"
+        yield Line(what=what, rate=_share(hits), runs=runs, most=ALPHA)
+    for n in (7, 10):
+        hits = [stats.sign_flip_test(differences(rng, n)[:, 0]) < ALPHA for _ in range(runs)]
+        yield Line(what=f"one pair, sign flips, n = {n}", rate=_share(hits), runs=runs, most=ALPHA)
+    for name, look in SEQUENTIAL.items():
+        stops = [look(differences(rng, 50)[:, 0]) for _ in range(runs)]
+        hits = [stop is not None for stop in stops]
+        most = 1.0 if name.startswith("naive") else ALPHA
+        note = "no promise: why the others exist" if most == 1 else ""
+        yield Line(what=name, rate=_share(hits), runs=runs, most=most, note=note)
+
+
+def power(runs: int) -> Iterable[Line]:
+    """Measure how often the rules see a difference of one standard deviation of a cell."""
+    rng = np.random.default_rng(3)
+    rules: dict[str, Callable[[NDArray[np.float64]], float]] = {
+        "one pair, paired t": lambda d: stats.paired_difference(d[:, 0], 0 * d[:, 0]).p or 1.0,
+        "one pair, sign flips": lambda d: stats.sign_flip_test(d[:, 0]),
+        f"one of {CELLS} cells, max-t": lambda d: float(stats.max_t(d)[0]),
+    }
+    for name, test in rules.items():
+        hits = [test(differences(rng, 10, 1.0)) < ALPHA for _ in range(runs)]
+        least = 0.9 if name.startswith("one pair") else 0.0
+        yield Line(what=f"{name}, n = 10", rate=_share(hits), runs=runs, least=least)
+    # here the unit is the spread of the differences, as in a power calculation
+    for name, look in SEQUENTIAL.items():
+        if name.startswith("naive"):
+            continue
+        stops = [look(rng.normal(1.0, 1.0, size=50)) for _ in range(runs)]
+        seeds = np.mean([50 if stop is None else stop for stop in stops])
+        note = f"{seeds:.1f} seeds on average"
+        hits = [stop is not None for stop in stops]
+        yield Line(what=name, rate=_share(hits), runs=runs, least=0.9, note=note)
+
+
+def pocock(d: NDArray[np.float64]) -> int | None:
+    """Look at 10, 20, 30, 40 and 50 seeds."""
+    for n in range(10, 51, 10):
+        if (stats.paired_difference(d[:n], np.zeros(n)).p or 1.0) < NOMINAL:
+            return n
+    return None
+
+
+def e_values(d: NDArray[np.float64]) -> int | None:
+    """Look after every seed, by the e-process."""
+    return next((n for n in range(2, 51) if stats.e_process(d[:n]) >= 1 / ALPHA), None)
+
+
+def wins(d: NDArray[np.float64]) -> int | None:
+    """Look after every seed, at wins and losses only."""
+    return next((n for n in range(2, 51) if stats.sign_e_process(d[:n]) >= 1 / ALPHA), None)
+
+
+def naive(d: NDArray[np.float64]) -> int | None:
+    """Look after every seed from the third, by the plain test."""
+    for n in range(3, 51):
+        if (stats.paired_difference(d[:n], np.zeros(n)).p or 1.0) < ALPHA:
+            return n
+    return None
+
+
+NOMINAL = stats.pocock_looks(5, ALPHA)
+SEQUENTIAL: dict[str, Callable[[NDArray[np.float64]], int | None]] = {
+    "five Pocock looks to n = 50": pocock,
+    "e-process, every seed to n = 50": e_values,
+    "sign e-process, every seed to n = 50": wins,
+    "naive: paired t, every seed to n = 50": naive,
+}
+
+
+def _holds(interval: stats.Interval, truth: float) -> bool:
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and low <= truth <= high
+
+
+def _share(hits: list[bool]) -> float:
+    return sum(hits) / len(hits)
+
+
+def main() -> int:
+    """Print the tables, write them down, and say whether every promise was kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=4000, help="simulations a line")
+    parser.add_argument("--output", type=Path, default=TARGET)
+    arguments = parser.parse_args()
+    text = [
+        "# What the statistics promise, simulated",
+        "",
+        f"Written by `python benchmarks/simulation.py`: {arguments.runs} simulations a line (a "
+        f"quarter for suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false "
+        "positive rate may exceed its promise by two standard errors.",
+    ]
+    broken = 0
+    for part in (coverage, false_positives, power):
+        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
+        text += ["", f"## {title[0].upper()}{title[1:]}", ""]
+        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
+        for line in part(arguments.runs):
+            text.append(str(line))
+            broken += not line.kept
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+    arguments.output.write_text("\n".join(text) + "\n", encoding="utf-8")
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
