@@ -57,7 +57,14 @@ def command_in(text: str) -> list[str]:
     return shlex.split(lines[lines.index("repeat exactly this run") + 1])
 
 
-def test_the_printed_command_makes_the_same_run_again(tmp_path: Path) -> None:
+def show(out: Path | str, name: str) -> Result:
+    return CliRunner().invoke(cli, ["show", "run", name, "-o", str(out)])
+
+
+def test_the_printed_command_makes_the_same_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "my loss.py"
     file.write_text(PLUGIN, "utf-8")
     loss = "scaled:scale=0.5,tag=it's $HOME"
@@ -65,8 +72,8 @@ def test_the_printed_command_makes_the_same_run_again(tmp_path: Path) -> None:
     done = rlbench(tmp_path, "run", *axes, *SET, "-o", "out")
     assert done.returncode == 0, done.stderr
     (run,) = Store(tmp_path / "out").read()
-    shown = rlbench(tmp_path, "show", "run", run.run_id[-10:], "-o", "out")
-    assert shown.returncode == 0, shown.stderr
+    shown = show("out", run.run_id[-10:])
+    assert shown.exit_code == 0, shown.stderr
     assert "warning" not in shown.stdout
     words = command_in(shown.stdout)
     assert words[:2] == ["rlbench", "run"]
@@ -79,17 +86,13 @@ def test_the_printed_command_makes_the_same_run_again(tmp_path: Path) -> None:
     assert (repeated.folder / "metrics.csv").stat().st_size > 0
     # and once the file says something else, that is said
     file.write_text(PLUGIN.replace("-scale", "-2 * scale"), "utf-8")
-    shown = rlbench(tmp_path, "show", "run", run.run_id, "-o", "out")
+    shown = show("out", run.run_id)
     assert "warning: what is installed now is not what this run was made with" in shown.stdout
     assert "source of loss scaled" in shown.stdout
     file.unlink()
-    flat = " ".join(rlbench(tmp_path, "show", "run", run.run_id, "-o", "out").stdout.split())
+    flat = " ".join(show("out", run.run_id).stdout.split())
     assert "can't be built any more unknown loss 'scaled'" in flat
     assert "--plugin 'my loss.py'" in flat
-
-
-def show(out: Path, name: str) -> Result:
-    return CliRunner().invoke(cli, ["show", "run", name, "-o", str(out)])
 
 
 def test_everything_that_is_known_of_a_run_is_shown(

@@ -1,0 +1,91 @@
+"""`rlbench run --verify K`: the flag, its exit code and what it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from rlbench.cli import cli
+from rlbench.grid import launch as launching
+from rlbench.grid.identity import canonical
+from rlbench.grid.store import Store, write_json
+from rlbench.grid.supervisor import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rlbench.grid.attempt import Planned
+    from rlbench.grid.store import Record
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Replace what executes runs by something that writes one number, and hear where."""
+    told: dict[str, Any] = {"folders": [], "loss": {}, "interrupt": False}
+
+    def launch(
+        registry: object, planned: Sequence[Planned], *, out: Path, **how: Any
+    ) -> tuple[list[Record], Outcome]:
+        again = bool(told["folders"])
+        told["folders"].append(out)
+        told["how"] = how
+        stopped = again and told["interrupt"]
+        for run in () if stopped else planned:
+            folder = Store(out).run_folder(run.run_id)
+            folder.mkdir(parents=True)
+            write_json(folder / "spec.json", canonical(run.spec))
+            loss = told["loss"].get(run.spec.seed, 1.0) if again else 1.0
+            (folder / "metrics.csv").write_text(f"update,loss\n1,{loss}\n", "utf-8")
+            result = {"schema": 1, "run_id": run.run_id, "status": "ok", "score": 0.5}
+            write_json(folder / "result.json", result)
+        records = list(Store(out).records(run.run_id for run in planned))
+        code = 130 if stopped else 0
+        return records, Outcome(len(planned), 0, 0, interrupted=stopped, exit_code=code)
+
+    monkeypatch.setattr(launching, "launch", launch)
+    monkeypatch.chdir(tmp_path)
+    return told
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli, ["run", "-s", "0-3", "-o", "out", "-j", "3", *arguments])
+
+
+def test_the_same_numbers_cost_nothing(played: dict[str, Any]) -> None:
+    done = run("--verify", "2", "--timeout", "60")
+    assert done.exit_code == 0
+    assert "repeating 2 of 4 runs to compare their numbers" in done.stderr
+    assert "2 of 2 repeated runs have the same bytes" in done.stderr
+    first, second = played["folders"]
+    assert second.parent == first
+    assert (played["how"]["workers"], played["how"]["timeout_s"]) == (3, 60.0)
+    assert not second.exists()
+
+
+def test_other_numbers_are_a_warning_and_an_exit_code(played: dict[str, Any]) -> None:
+    played["loss"] = {2: 1.5}
+    done = run("--verify", "4", "-q")
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "was run again: metrics.csv parts at update 1: loss 1.0 | 1.5" in line
+    assert "Same spec, other numbers" in done.stdout
+
+
+def test_without_the_flag_nothing_is_repeated(played: dict[str, Any]) -> None:
+    assert run().exit_code == 0
+    assert len(played["folders"]) == 1
+
+
+def test_an_interrupt_while_verifying_exits_so(played: dict[str, Any]) -> None:
+    played["interrupt"] = True
+    assert run("--verify", "1").exit_code == 130
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "x"])
+def test_how_many_is_a_positive_number(played: dict[str, Any], count: str) -> None:
+    done = run("--verify", count)
+    assert (done.exit_code, played["folders"]) == (2, [])
+    assert "--verify" in done.stderr
