@@ -1,5 +1,7 @@
 """Long sequences, where the recursion is done by matrix products, against the recursion."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -130,3 +132,52 @@ def test_length_adaptive_gae_agrees_with_the_loop(holes):
     targets = by_loop(rollout, 0.99, 1.0, "carry", bootstrap=False)
     targets = torch.where(rollout.mask, targets + rollout.values, 0.0)
     torch.testing.assert_close(found.returns, targets, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_worked_on_in_single(dtype):
+    rollout = long_rollout(5, 100, torch.float32, holes=True)
+    half = {
+        name: getattr(rollout, name).to(dtype)
+        for name in ("reward", "token_reward", "values", "last_value")
+    }
+    found = gae(dataclasses.replace(rollout, **half), truncation="bootstrap")
+    single = {name: value.float() for name, value in half.items()}
+    wanted = gae(dataclasses.replace(rollout, **single), truncation="bootstrap")
+    for name in ("advantages", "returns"):
+        assert torch.equal(getattr(found, name), getattr(wanted, name).to(dtype))
+
+
+def test_values_may_be_more_precise_than_rewards():
+    rollout = long_rollout(5, 100, torch.float32, holes=True)
+    found = gae(dataclasses.replace(rollout, values=rollout.values.double()))
+    assert found.advantages.dtype == torch.float32
+    torch.testing.assert_close(found.advantages, gae(rollout).advantages, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("estimator", [gae, length_adaptive_gae, group_gae])
+def test_autocast_changes_nothing(estimator, holes):
+    rollout = long_rollout(5, 100, torch.float32, holes=holes)
+    wanted = estimator(rollout)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = estimator(rollout)
+    assert torch.equal(found.advantages, wanted.advantages)
+    assert torch.equal(found.returns, wanted.returns)
+
+
+@pytest.mark.parametrize("lam", [0.9995, 0.9999, 0.99999])
+@pytest.mark.parametrize("hole", [[], [1], [700, 701, 2000]])
+def test_a_discount_near_1_loses_nothing_over_thousands_of_tokens(lam, hole):
+    mask = torch.ones(1, 3000).bool()
+    mask[0, hole] = False
+    rollout = make_rollout(reward=[1.0], mask=mask, values=torch.zeros(1, 3000))
+    found = gae(rollout, lam=lam).advantages[0, 0].item()
+    assert found == pytest.approx(lam ** (2999 - len(hole)), rel=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 5.0])
+def test_a_lambda_of_each_row_loses_nothing_either(alpha):
+    rollout = make_rollout(reward=[1.0], mask=torch.ones(1, 3000), values=torch.zeros(1, 3000))
+    found = length_adaptive_gae(rollout, alpha=alpha).advantages[0, 0].item()
+    assert found == pytest.approx((1 - 1 / (alpha * 3000)) ** 2999, rel=1e-6)

@@ -34,6 +34,7 @@ def rlbench_register_estimators(register: Register) -> None:
         summary="The best of a group, by its lead alone (Tang 2025).",
         aliases=("grpo_passk",),
         group_relative=True,
+        only_if={"ddof": "std=true", "eps": "std=true"},
     )
     register(
         "passk_analytic",

@@ -39,7 +39,7 @@ def gpg(rollout: Rollout) -> Advantage:
         Advantages; no returns.
     """
     centred, counted, signal = _centred(rollout)
-    alpha = masked.count(counted) / masked.count(signal).clamp(min=1)
+    alpha = masked.count(counted).double() / masked.count(signal).clamp(min=1)
     return _to_tokens(alpha * centred, rollout)
 
 

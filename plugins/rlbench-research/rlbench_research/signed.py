@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import torch
-
 from rlbench import masked
 from rlbench.types import Advantage
 
@@ -89,6 +87,7 @@ def w_reinforce(
 
 
 def _weighted(rollout: Rollout, threshold: float, *, right: float, wrong: float) -> Advantage:
-    given = torch.where(rollout.reward > threshold, right, wrong).to(rollout.token_reward.dtype)
+    given = rollout.token_reward.new_full(rollout.reward.shape, wrong)
+    given = given.masked_fill(rollout.reward > threshold, right)
     wide = given[:, None].expand(rollout.mask.shape)
     return Advantage(masked.select(wide, rollout.trained))

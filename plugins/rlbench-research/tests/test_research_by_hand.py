@@ -4,6 +4,7 @@ import pytest
 import torch
 from rlbench_research.estimators import gpg, max_rl
 from rlbench_research.losses import simple_po
+from rlbench_research.signed import w_reinforce
 
 from rlbench.testing import make_batch, make_rollout
 
@@ -75,3 +76,14 @@ def test_simple_po_pulls_back_beyond_the_edge():
     # d loss / d logp = -r (A - |A| (r - 1) / eps)
     expected = [-1.1 * 0.5, 0, 1.5 * 1.5, -0.7 * 0.5, 0, 0.9 * 0.5]
     assert batch.logp.grad[0].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_double_precision_stays_double():
+    rollout = make_rollout(
+        reward=[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], group=[0, 0, 0, 1, 1, 1], dtype=torch.float64
+    )
+    weighted = w_reinforce(rollout, weight=0.1).advantages[:, 0]
+    assert weighted.tolist() == [0.1, -1, -1, 0.1, 0.1, 0.1]
+    # half of the completions lie in a group with a signal: 2 (R - 1/3)
+    scaled = gpg(rollout).advantages[:3, 0]
+    assert scaled.tolist() == pytest.approx([4 / 3, -2 / 3, -2 / 3], rel=1e-15)

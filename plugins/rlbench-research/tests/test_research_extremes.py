@@ -84,7 +84,7 @@ def make_run(base_folder, monkeypatch):
             settings=Settings.from_values(SETTINGS),
             seed=0,
         )
-        run = trainer._Run(spec, Recorder(base_folder), ())
+        run = trainer.Run(spec, Recorder(base_folder), ())
         run.parts = replace(run.parts, reward=Given(rewards))
         return run
 

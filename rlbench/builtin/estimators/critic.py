@@ -194,7 +194,7 @@ def length_adaptive_gae(
     """
     states = _States(rollout, gamma=gamma, truncation=truncation)
     reach = (alpha * states.live.sum(1).double()).clamp(min=1)
-    lam = (1 - 1 / reach).to(states.values.dtype)  # (B,)
+    lam = 1 - 1 / reach  # (B,)
     advantages, _ = states.estimate(lam)
     _, returns = states.estimate(lam_critic)
     return _answer(states, advantages, returns, whiten=whiten, ddof=ddof, eps=eps)
@@ -261,8 +261,14 @@ class _States:
     ) -> None:
         if rollout.values is None:
             raise UsageError("the rollout has no values; register with needs=('values',)")
+        self.dtype = rollout.token_reward.dtype
+        # at least single precision: half of it can't add up a thousand tokens
+        work = torch.promote_types(
+            torch.promote_types(self.dtype, rollout.values.dtype), torch.float
+        )
         # Detached once: targets carry no gradient.
-        self.reward, self.values = rollout.token_reward.detach(), rollout.values.detach()
+        self.reward = rollout.token_reward.detach().to(work)
+        self.values = rollout.values.detach().to(work)
         self.live = rollout.trained
         self.gamma = gamma
         self.by_steps = by_steps
@@ -277,7 +283,7 @@ class _States:
                     "needs=('values', 'last_value')"
                 )
             cut = rollout.truncated & self.live.any(1)
-            self.end = masked.select(rollout.last_value.detach(), cut)
+            self.end = masked.select(rollout.last_value.detach().to(work), cut)
         # Matrix products promise no equal bits to equal rows, and on short rows they don't pay.
         long = self.live.shape[1] > discount.CHUNK and not by_steps
         self.unbroken = long and truncation == "terminal" and discount.unbroken(self.steps)
@@ -290,25 +296,32 @@ class _States:
         the step before looks forward to, a recursion of its own that is carried over gaps.
 
         Args:
-            lam: One for all, or (B,).
+            lam: One for all, or (B,) in float64.
         """
+        with torch.autocast(self.values.device.type, enabled=False):
+            advantages, returns = self._estimate(lam)
+        return advantages.to(self.dtype), returns.to(self.dtype)
+
+    def _estimate(self, lam: float | Tensor) -> Tensor:
+        """Advantages and lambda-returns (2, B, T), by blocks of rows."""
         rows, width = self.live.shape
         # One piece of memory: of two, the allocator gives one back to the system after every call.
-        advantages, returns = self.values.new_empty(2, rows, width)
+        found = self.values.new_empty(2, rows, width)
         block = max(1, IN_CACHE // max(1, width))
         for start in range(0, rows, block):
             part = slice(start, start + block)
-            values, inside = self.values[part], discount.selector(self.live[part], advantages.dtype)
+            values, inside = self.values[part], discount.selector(self.live[part], found.dtype)
             observed = self._observed(part, inside, lam[part] if isinstance(lam, Tensor) else lam)
-            discount.keep(observed, inside, out=returns[part])
+            discount.keep(observed, inside, out=found[1, part])
             observed.sub_(values)
-            discount.keep(observed, inside, out=advantages[part])
-        return advantages, returns
+            discount.keep(observed, inside, out=found[0, part])
+        return found
 
     def _observed(self, part: slice, inside: Tensor, lam: float | Tensor) -> Tensor:
         """Lambda-returns of some rows, and anything outside the trained tokens."""
         reward, values, ratio = self.reward[part], self.values[part], self.gamma * lam
-        own = torch.lerp(values, reward, lam[:, None] if isinstance(lam, Tensor) else lam)
+        weight = lam[:, None].to(values.dtype) if isinstance(lam, Tensor) else lam
+        own = torch.lerp(values, reward, weight)
         discount.keep(own, inside, out=own)
         if self.unbroken and isinstance(ratio, float):
             return discount.add_ahead_unbroken(reward, own, weight=self.gamma, ratio=ratio)

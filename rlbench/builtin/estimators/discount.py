@@ -55,7 +55,8 @@ def add_ahead(
         x: (B, T), 0 where no step is.
         steps: (B, T), a `selector`.
         weight: Of what comes after.
-        ratio: Discount of a step in [0, 1], one for all or (B,).
+        ratio: Discount of a step in [0, 1], one for all or (B,) in float64: what is lost in it is
+            lost once a token.
         end: (B,) what comes after the last token; left out: 0.
         by_steps: Go one token after the other, however many there are: equal rows then have equal
             sums to the last bit, which matrix products don't promise.
@@ -65,7 +66,7 @@ def add_ahead(
     """
     rows, width = x.shape
     end = x.new_zeros(rows) if end is None else end
-    ratio = torch.as_tensor(ratio, dtype=x.dtype, device=x.device).expand(rows)
+    ratio = torch.as_tensor(ratio, dtype=torch.float64, device=x.device).expand(rows)
     slow = ratio < SMALLEST
     if by_steps or width <= CHUNK or bool(slow.all()):
         return _by_steps(own, x, steps, weight=weight, ratio=ratio, end=end)
@@ -122,7 +123,7 @@ def _by_steps(
     own: Tensor, x: Tensor, steps: Tensor, *, weight: float, ratio: Tensor, end: Tensor
 ) -> Tensor:
     """Do what `add_ahead` does, one token after the other."""
-    factor = torch.where(steps.t().bool(), ratio, torch.ones_like(ratio))  # (T, B)
+    factor = torch.where(steps.t().bool(), ratio, 1.0).to(x.dtype)  # (T, B)
     columns = [end]
     for now, passed_on in zip(reversed(x.t()[1:]), reversed(factor[1:]), strict=True):
         columns.append(torch.addcmul(now, passed_on, columns[-1]))
@@ -141,7 +142,7 @@ def _by_chunks(
     rows, width = x.shape
     count = -(-width // CHUNK)
     shape = (rows, count, CHUNK)
-    log = ratio.double().log()
+    log = ratio.log()
     cells = x.new_empty(rows, count * CHUNK)
     cells[:, width:] = 0
     bits = log.to(x.dtype).view(steps.dtype)[:, None]
@@ -158,7 +159,7 @@ def _by_chunks(
     if least == most:
         weight /= float(most)
     else:
-        factor.mul_(ratio[:, None, None])
+        factor.mul_(ratio[:, None, None].to(x.dtype))
     after, share = (y.view(rows, -1)[:, :width] for y in (sums, factor))
     return torch.addcdiv(own, after, share, value=weight)
 

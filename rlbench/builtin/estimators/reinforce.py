@@ -77,7 +77,7 @@ def reinforce_pp(
     Efficient Approach for Aligning Large Language Models".
 
     Differs: OpenRLHF calls it ``reinforce`` and whitens with ``ddof=0``; verl and SkyRL put eps
-    (1e-8) inside the root. SkyRL, and verl for a while, start the return again after every masked
+    (1e-8) inside the root. SkyRL, and verl in many versions, start the return again at every masked
     token, so that earlier turns never see the reward. NeMo-RL takes each token's own KL only
     (``kl=per_token,ddof=0``).
 

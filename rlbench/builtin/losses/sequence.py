@@ -124,14 +124,15 @@ def gmpo(
     """Take the geometric mean of clipped ratios as the ratio of the completion (GMPO).
 
     ``-A exp(mean_t l_t)`` where l is ``logp - old_logp`` clipped on the side that A drives to: at
-    most eps_high for a positive A, at least -eps for a negative one. A token's clip does not stop
-    the others.
+    most eps_high for a positive A, at least -eps for a negative one; A is the mean of the
+    completion's advantages. A token's clip does not stop the others.
 
     See: Zhao et al., "Geometric-Mean Policy Optimization", eq. 4 (https://arxiv.org/abs/2507.20673).
 
     Differs: verl calls it ``geo_mean``, has 0.2 instead of the published 0.4, and takes the mean
     over all rows whatever the aggregation. The paper's formula takes eps_high on both sides, verl
-    takes eps for negative advantages as here; they agree while the two are equal. The paper means
+    takes eps for negative advantages as here; they agree while the two are equal. Where advantages
+    differ within a completion, verl clips each token by the sign of its own. The paper means
     ``aggregation=seq_mean_token_mean``. The bounds are on the log of the ratio: 0.4 lets the ratio
     of a token go from 0.67 to 1.49.
 
