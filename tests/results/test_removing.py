@@ -130,6 +130,17 @@ def test_foreign_files_are_never_touched(filled: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == ["my-plot.png"]
 
 
+def test_what_a_link_points_to_stays(filled: Path) -> None:
+    run = Store(filled).read()[0].folder
+    elsewhere = filled / run.name
+    run.rename(elsewhere)
+    run.symlink_to(elsewhere)
+    done = rm(filled, run.name, "--yes")
+    assert done.exit_code == 1
+    assert f"{run} is a link; what it points to stays" in done.stderr
+    assert (elsewhere / "result.json").exists()
+
+
 def test_everything_of_a_run_goes(filled: Path) -> None:
     run = Store(filled).read()[0].folder
     for name in ("log.txt", "checkpoint.pt", "verified.json", ".result.json.new"):
