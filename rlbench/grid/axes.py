@@ -140,7 +140,7 @@ def parse_settings(
     for text in texts:
         name, equals, values = text.partition("=")
         name = name.strip()
-        if not equals:
+        if not equals or not name:
             raise UsageError(f"setting {text!r}: write name=value, or name=value,value for an axis")
         if registry:
             refuse_component_option(name, values, registry, chosen or {})

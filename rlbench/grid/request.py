@@ -204,9 +204,9 @@ def _combine(
     }
     selections = written | chosen
     settings = {name: reader.setting(name, selections) for name in file.settings} | values
-    if seeds is None:
-        with at(file.path, "seeds"):
-            seeds = distinct_seeds(DEFAULT_SEEDS if file.seeds is None else file.seeds, reader.note)
+    with at(file.path, "seeds"):
+        note = reader.note if seeds is None else ignore
+        numbers = distinct_seeds(DEFAULT_SEEDS if file.seeds is None else file.seeds, note)
     return Grid(
         selections=selections,
         settings=settings,
@@ -214,7 +214,7 @@ def _combine(
         excludes=[
             reader.exclude(number, table, replaced) for number, table in enumerate(file.excludes, 1)
         ],
-        seeds=seeds,
+        seeds=seeds or numbers,
     )
 
 
