@@ -77,7 +77,7 @@ def export(
 A run that is there already is kept once; the same run with other numbers is named, and left."""
 )
 @click.argument("sources", metavar="FROM...", nargs=-1, required=True, type=Folder())
-@flags.out
+@click.option("-o", "--out", cls=Once, type=Folder(), help="Folder to merge into; always needed.")
 def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
     """Copy the runs of other folders into one."""
     from rlbench.grid import merge as merging
