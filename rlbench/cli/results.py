@@ -90,7 +90,7 @@ def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
         counts[step.what] += step.why != merging.BASE_POLICY
         if step.why and step.why != merging.BASE_POLICY:
             say(f"{step.what}: {step.name}: {step.why}")
-    parts = [f"{count} {merging.WORDS[what]}" for what, count in counts.items() if count]
+    parts = [f"{count:,} {merging.WORDS[what]}" for what, count in counts.items() if count]
     say(f"{', '.join(parts) or 'no run'}; results in {out}")
     return int(counts["conflict"] > 0)
 
