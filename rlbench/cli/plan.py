@@ -23,14 +23,10 @@ def plan(*, every_row: bool, **given: Any) -> None:
     """Show the cells of a grid, what is done of them and how long the rest takes."""
     from rlbench.grid.launch import cores, plan
     from rlbench.grid.store import Store
-    from rlbench.plugin.selection import parse
     from rlbench.report.plan import expected_s, plan_text, survey
 
     request = flags.ask(given, say)
     how = request.how
-    parse(request.registry, "engine", how["engine"])
-    for tracker in how["track"]:
-        parse(request.registry, "tracker", tracker)
     store = Store(request.out)
     cells = survey(plan(request.specs), store)
     others = (store.record(name) for name in store.names())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +19,7 @@ from rlbench.grid.axes import (
 )
 from rlbench.grid.experiment import DEFAULT_SEEDS, Exclude, Grid, component_axis, read_axes
 from rlbench.grid.experiment_file import HOW, ExperimentFile, at, read
-from rlbench.plugin.selection import Selection, Variants, variants
+from rlbench.plugin.selection import Selection, Variants, parse, variants
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
@@ -107,14 +108,7 @@ def ask(
         grid = _combine(_Reader(registry, content, note), chosen, values, numbers)
         replaced = [*chosen, *values, *(["seeds"] if numbers else [])]
         _tell_replaced(content, replaced, given, note)
-        given = {name: value for name, value in content.how.items() if name != "plugins"} | given
-    defaults: dict[str, Any] = {option.name: option.default for option in HOW}
-    merged = {**defaults, "engine": "local", "track": (), "out": DEFAULT_OUT, **given}
-    if merged["fail_fast"] and merged["max_failures"] is not None:
-        raise UsageError(
-            "fail_fast starts nothing more after 1 failure, and max_failures="
-            f"{merged['max_failures']} was asked for too; give one of them"
-        )
+    merged = _how(registry, content, given)
     out = Path(merged.pop("out"))
     return Request(
         registry=registry,
@@ -124,6 +118,27 @@ def ask(
         plugins=both,
         how=merged,
     )
+
+
+def _how(
+    registry: Registry, file: ExperimentFile | None, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Put what was given over what the file says, and that over the defaults."""
+    written = {} if file is None else {n: v for n, v in file.how.items() if n != "plugins"}
+    for kind, name in (("engine", "engine"), ("tracker", "track")):
+        for source in (written, given):
+            texts = source.get(name, ())
+            for text in (texts,) if isinstance(texts, str) else texts:
+                with at(file.path, name) if source is written and file else nullcontext():
+                    parse(registry, cast("Kind", kind), text)
+    defaults: dict[str, Any] = {option.name: option.default for option in HOW}
+    merged = {**defaults, "engine": "local", "track": (), "out": DEFAULT_OUT, **written, **given}
+    if merged["fail_fast"] and merged["max_failures"] is not None:
+        raise UsageError(
+            "fail_fast starts nothing more after 1 failure, and max_failures="
+            f"{merged['max_failures']} was asked for too; give one of them"
+        )
+    return merged
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,19 @@ estimator = ["group", "gae"]
 lr = [3e-4, 1e-3]
 updates = 1
 """
+TRACKERS = """
+from rlbench import hookimpl
+
+
+class Track:
+    pass
+
+
+@hookimpl
+def rlbench_register_trackers(register):
+    register("one", ":Track", summary="One.")
+    register("two", ":Track", summary="Another.")
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -137,9 +150,10 @@ def test_a_file_reaches_the_grid(asked: dict[str, Any], folder: Path) -> None:
     path = folder / "grid.toml"
     path.write_text(
         "timeout = 60\nretry = true\nfail_fast = true\nengine = 'local'\n"
-        f"track = ['one', 'two']\nplugins = []\n{GRID}",
+        f"track = ['one', 'two']\nplugins = 'trackers.py'\n{GRID}",
         encoding="utf-8",
     )
+    (folder / "trackers.py").write_text(TRACKERS, encoding="utf-8")
     done = invoke("run", "grid.toml")
     assert done.exit_code == 0, done.stderr
     assert [run.spec.seed for run in asked["planned"]] == [0] * 4 + [1] * 4
