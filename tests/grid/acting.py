@@ -129,7 +129,7 @@ class Grid:
         return [self.store.record(run.run_id).status for run in make_plan(seeds)]
 
 
-def command(grid: Grid, seeds: str) -> list[str]:
+def command(grid: Grid, seeds: str, timeout_s: float | None = None) -> list[str]:
     """A command of another process: it tells the processes of its runs, then its exit code."""
     code = f"""
     import sys
@@ -155,6 +155,7 @@ def command(grid: Grid, seeds: str) -> list[str]:
         Local(),
         workers=2,
         watcher=Watcher(),
+        timeout_s={timeout_s!r},
     )
     print("exit code", outcome.exit_code)
     """
@@ -170,7 +171,7 @@ class Scripted:
         }
         self.submitted: list[str] = []
         self.jobs: list = []
-        self.most = 0
+        self.most = self.idle = 0
 
     def open(self, workers, preload):
         pass
@@ -182,6 +183,8 @@ class Scripted:
 
     def events(self, timeout_s):
         if not self.jobs:
+            self.idle += 1
+            assert self.idle < 1000, "it waits for ever"
             time.sleep(0.01)
             return []
         job = self.jobs.pop(0)

@@ -82,6 +82,10 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def descriptors(pid: int | str) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 @pytest.mark.parametrize("killed", [("caller", "server"), ("caller", "guard"), ("caller",)])
 def test_children_of_a_job_end_whoever_is_killed_with_the_caller(folder, still_alive, killed):
     code = CALLER.format(folder=str(folder))
@@ -145,6 +149,33 @@ def test_jobs_go_on_and_end_in_time_while_nobody_listens(engine, tmp_path, still
         ends |= {e.job: e for e in engine.events(10) if e.what in ("returned", "lost")}
     assert ends["talk"].what == "returned"
     assert ends["sleep"].value["status"] == "timeout"
+
+
+def test_a_server_that_loses_its_guard_while_modules_load_ends(module, tmp_path, still_alive):
+    loading = tmp_path / "loading"
+    text = f"import pathlib, time\npathlib.Path({str(loading)!r}).touch()\ntime.sleep(600)"
+    module("slow_module", text)
+    engine = Local()
+    engine.open(1, ["slow_module"])
+    assert still_alive.wait_until(loading.exists, 30)
+    (server,) = children(engine._server._process.pid)
+    os.kill(engine._server._process.pid, signal.SIGKILL)
+    assert not still_alive([server])
+    engine.close()
+
+
+def test_two_hundred_jobs_leave_nothing_behind(engine):
+    before = descriptors("self")
+    server = None
+    for number in range(200):
+        engine.submit(Job(id=str(number), target="guard_targets:echo", payload={"n": number}))
+        assert next_of(engine, "returned").value == {"n": number}
+        if server is None:
+            (server,) = children(engine._server._process.pid)
+            theirs = descriptors(server)
+    assert (engine._pids, engine._news) == ({}, [])
+    assert (descriptors("self"), descriptors(server)) == (before, theirs)
+    assert children(server) == []
 
 
 def test_a_job_is_out_of_memory_before_the_server_is(engine):

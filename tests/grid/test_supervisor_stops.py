@@ -7,15 +7,18 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from functools import partial
 
 import pytest
 
+from rlbench.grid import signals
 from rlbench.grid.supervisor import Outcome
 
-from .acting import Watching, command
+from .acting import Scripted, Watching, command
+from .conftest import make_plan
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", signals.ENDING)
 def test_a_signal_keeps_what_is_done_and_the_next_command_does_the_rest(grid, still_alive, number):
     grid.acts(s1="sleep", s2="hold")
     watcher = Watching()
@@ -85,3 +88,79 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_command_goes_on(grid, s
     assert grid.run("0-3") == Outcome(ok=3, failed=0, skipped=1, interrupted=False, exit_code=0)
     assert grid.run("0-3").skipped == 4
     assert grid.ran == Counter("011223")
+
+
+def test_a_command_that_is_stopped_goes_on_where_it_was(grid, still_alive):
+    """Ctrl-Z and fg: runs in flight end meanwhile, in their time; the rest starts afterwards."""
+    grid.acts(s1="sleep")
+    statuses = partial(grid.statuses, "0,1")
+    with subprocess.Popen(
+        command(grid, "0-3", timeout_s=2.0), stdout=subprocess.PIPE, text=True
+    ) as process:
+        [process.stdout.readline() for _ in range(2)]
+        process.send_signal(signal.SIGSTOP)
+        # what a run writes it writes itself; that run 1 took too long is told when it goes on
+        assert still_alive.wait_until(lambda: statuses()[0] == "ok")
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=60)
+    assert out.endswith("exit code 1\n")
+    assert grid.statuses("0-3") == ["ok", "timeout", "ok", "ok"]
+    assert grid.ran == Counter("0123")
+
+
+def test_enough_failures_also_end_the_waiting_for_other_processes(grid):
+    run = make_plan("0")[0]
+    answers = {"0": {"status": "busy"}, "1": {"status": "failed", "error": None}}
+    with grid.store.locked(run.run_id):  # the other process goes on for ever
+        outcome = grid.run("0-3", engine=Scripted(answers), workers=1, max_failures=1)
+    assert (outcome.failed, outcome.exit_code) == (1, 1)
+
+
+class Unspeakable:
+    """Takes for ever to be written out, as a queue of 100,000 runs does."""
+
+    heard = 0
+
+    def __repr__(self):
+        raise AssertionError("written out")
+
+    def hear(self):
+        self.heard += 1
+
+
+def test_a_handler_is_put_in_place_and_replaced_without_writing_out_what_it_is_bound_to():
+    owner = Unspeakable()
+    before = [signal.getsignal(number) for number in signals.ENDING]
+    with signals.handled(owner.hear), signals.handled(owner.hear):
+        os.kill(os.getpid(), signal.SIGHUP)
+    assert owner.heard == 1
+    assert [signal.getsignal(number) for number in signals.ENDING] == before
+
+
+def test_a_hang_up_that_nohup_ignores_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals.handled(lambda: pytest.fail("heard")):
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_first_signal_interrupts_and_a_second_changes_nothing(number):
+    cleaned = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            os.kill(os.getpid(), number)
+            cleaned.append(True)
+
+    with pytest.raises(KeyboardInterrupt), signals.raised():
+        work()
+    assert cleaned
+    with signals.unheard(when=True):
+        os.kill(os.getpid(), number)
+    with pytest.raises(KeyboardInterrupt), signals.raised(), signals.unheard(when=False):
+        os.kill(os.getpid(), number)
