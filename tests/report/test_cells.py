@@ -8,8 +8,8 @@ import pytest
 
 from rlbench.grid.store import Store
 from rlbench.report.cells import cells, differing, results
-from rlbench.report.spelling import spelled
 from rlbench.report.notes import notes
+from rlbench.report.spelling import spelled
 
 if TYPE_CHECKING:
     from pathlib import Path
