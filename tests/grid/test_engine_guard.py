@@ -115,21 +115,27 @@ def test_a_server_that_is_stuck_is_killed_with_its_jobs(engine, still_alive, mon
     assert not still_alive([*pids, server])
 
 
-def test_a_caller_whose_socket_others_hold_open_is_missed_all_the_same(
-    folder, still_alive, monkeypatch
-):
-    code = CALLER.format(folder=str(folder)).replace(
-        "while True:", "import os\nprint(os.fork() or 'child', flush=True)\nwhile True:", 1
-    )
+TWIN = """
+import os, time
+twin = os.fork()
+if not twin:
+    time.sleep(600)
+print(twin, flush=True)
+while True:
+"""
+
+
+def test_a_caller_whose_socket_others_hold_open_is_missed_all_the_same(folder, still_alive):
+    code = CALLER.format(folder=str(folder)).replace("while True:\n", TWIN)
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as caller:
-        lines = [caller.stdout.readline().split() for _ in range(3)]
-        (twin,) = (int(words[0]) for words in lines if len(words) == 1 and words[0] != "child")
-        (pids,) = ([int(word) for word in words] for words in lines if len(words) == 3)
-        caller.kill()
-        caller.wait()
+        twin = int(caller.stdout.readline())
         try:
+            pids = [int(word) for word in caller.stdout.readline().split()]
+            caller.kill()
+            caller.wait()
+            assert len(pids) == 3
             assert not still_alive(pids)
         finally:
             os.kill(twin, signal.SIGKILL)
