@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rlbench.errors import UsageError
 from rlbench.report.terminal import Folder, Once, say
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
@@ -82,9 +83,7 @@ width = click.option(
 )
 
 
-file = click.argument(
-    "file", metavar="[GRID.toml]", required=False, type=click.Path(path_type=Path)
-)
+file = click.argument("file", metavar="[GRID.toml]", required=False, type=str)
 seeds = click.option(
     "-s",
     "--seeds",
@@ -173,11 +172,13 @@ def ask(given: Mapping[str, Any], note: Callable[[str], None] | None) -> Request
     from rlbench.grid.request import ask
 
     rest = dict(given)
+    if rest["file"] == "":  # what an unset variable of a shell leaves
+        raise UsageError("the name of the experiment file is empty")
     file, chosen, plugins = rest.pop("file"), rest.pop("seeds"), rest.pop("plugins")
     set_ = rest.pop("settings")
     kinds: dict[Kind, tuple[str, ...]] = {kind: rest.pop(kind) for _, kind, _ in _AXES}
     return ask(
-        file,
+        None if file is None else Path(file),
         load=load,
         axes=kinds,
         settings=set_,

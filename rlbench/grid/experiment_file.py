@@ -159,7 +159,7 @@ def _parse(path: Path) -> dict[str, Any]:
         number = line[1] if line else len(text.splitlines()) or 1  # "at end of document"
         where = f"{path}:{number}" if place else str(path)
         column = f" (column {line[2]})" if line else ""
-        raise UsageError(f"{where}: no valid TOML: {_printable(message)}{column}") from error
+        raise UsageError(f"{where}: no valid TOML: {message}{column}") from error
 
 
 def _absent(path: Path) -> UsageError:
@@ -352,7 +352,3 @@ def _key(name: str) -> str:
 def _show(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report.progress import count, spell_seconds
-from rlbench.report.spelling import spell_seeds
+from rlbench.report.spelling import printable, spell_seeds
 from rlbench.report.tables import simple
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
@@ -179,7 +179,7 @@ def _axes(request: Request, cells: int, width: int) -> list[str]:
     """Say what varies, an axis a line."""
     grid = request.grid
     seeds, runs = count(len(grid.seeds), "seed"), count(len(request.specs), "run")
-    lines = [f"{count(cells, 'cell')}, {seeds}: {runs} in {request.out}"]
+    lines = [f"{count(cells, 'cell')}, {seeds}: {runs} in {printable(str(request.out))}"]
     rows: dict[str, str] = {
         kind: ", ".join(chosen.label for chosen in grid.selections[kind])
         for kind in DEFAULT_SELECTIONS
@@ -221,10 +221,10 @@ def _is_given(name: str, value: Any) -> bool:
 
 def _spell_how(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(value)
+        return printable(", ".join(value))
     if value is True:
         return "yes"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else printable(str(value))
 
 
 def _table(cells: Sequence[Cell], total: Counter[str], *, every_row: bool) -> str:
@@ -274,7 +274,7 @@ def _label(cell: Cell, name: str) -> str:
 
 def _spell(name: str, value: Any) -> str:
     text = value.label if name in DEFAULT_SELECTIONS else Settings.option(name).spell(value)
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable(text)
 
 
 def _ending(

@@ -1,4 +1,4 @@
-"""One spelling for values and for seeds, whatever file or program they came from."""
+"""One spelling for values, seeds and text, whatever file or program they came from."""
 
 from __future__ import annotations
 
@@ -31,3 +31,8 @@ def spell_seeds(seeds: Iterable[int]) -> str:
     return ",".join(
         f"{part[0]}-{part[-1]}" if len(part) > 2 else ",".join(map(str, part)) for part in parts
     )
+
+
+def printable(text: str) -> str:
+    """Escape what moves a terminal's cursor, line breaks included: a line stays one line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rlbench.errors import UsageError
 from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
 from rlbench.report.notes import caption, notes, shared
+from rlbench.report.spelling import printable
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
 
 def _escape(text: str, format: str) -> str:  # noqa: A002 - as in `table`
     """Keep a cell one cell: no line breaks anywhere, no bare bar where bars separate."""
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = printable(text)
     return text.replace("|", _BAR[format]) if format in _BAR else text
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from rlbench.errors import RlbenchError
+from rlbench.report.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +148,7 @@ def emit(text: str) -> None:
 def say(text: str) -> None:
     """Write one line to stderr, whoever listens."""
     with contextlib.suppress(OSError):
-        _write(sys.stderr, text)
+        _write(sys.stderr, printable(text))
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -84,6 +84,7 @@ def test_a_plan_takes_the_flags_of_run() -> None:
         (["grid.toml", "--engine", "locl"], "did you mean 'local'?"),
         (["grid.toml", "--track", "nothing"], "unknown tracker 'nothing'"),
         (["grid.toml", "grid.toml"], "unexpected extra argument"),
+        ([""], "the name of the experiment file is empty"),
         (["-o", "grid.toml"], "grid.toml is a file"),
         (["--format", "csv"], "No such option"),
     ],
