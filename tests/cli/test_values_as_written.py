@@ -201,6 +201,11 @@ def test_what_would_have_no_effect_is_refused(arguments: list[str], message: str
     assert message in refused(*arguments)
 
 
+def test_a_message_is_one_line_whatever_was_given() -> None:
+    assert r"lr=1\n2\x1b[2J: expected a number" in refused("--set", "lr=1\n2\x1b[2J")
+    assert "\n" not in refused(written('[settings]\nlr = "1\\n2"')).removesuffix("\n")
+
+
 def test_a_default_that_is_written_out_makes_no_second_cell(specs: Any) -> None:
     flags = ["-e", "gae", "-e", "gae:lam=0.95", "-l", "clip:eps=0.20", "-l", "clip"]
     assert len(specs(*flags, "--set", "lr=0.0005,5E-4", "-s", "0,0,00")) == 1
