@@ -12,7 +12,7 @@ from rlbench.report.terminal import columns, emit, say
 
 @click.command(
     epilog="""\b
-It takes the flags of rlbench run: put plan in its place, and nothing runs.
+It takes the flags of rlbench run, but those of its table; nothing runs.
   rlbench plan night.toml
   rlbench plan -e gae -e group --set lr=3e-4,1e-3 -s 0-9"""
 )

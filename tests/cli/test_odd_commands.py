@@ -302,8 +302,8 @@ def nothing_is_ignored(request: Request, pieces: list[tuple[str, ...]]) -> None:
         flag, text = piece
         kind = SHORT.get(flag) or flag.removeprefix("--")
         if kind in DEFAULT_SELECTIONS:
-            label = parse(registry, kind, text).label  # type: ignore[arg-type]  # checked
-            assert label in {spec.selections[kind].label for spec in request.specs}  # type: ignore[index]  # checked
+            label = parse(registry, kind, text).label  # type: ignore[arg-type]  # it is a kind
+            assert label in {spec.selections[kind].label for spec in request.specs}  # type: ignore[index]  # it is a kind
         elif flag == "--set":
             name, _, values = text.partition("=")
             option = Settings.option(name.strip())
