@@ -14,13 +14,14 @@ from rlbench.stats.paired import pair
 from rlbench.stats.sample import check_level, sample
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 
 def probability_of_improvement(
     a: ArrayLike,
     b: ArrayLike,
-    paired: bool = False,  # noqa: FBT001, FBT002 - always written by name, as in scipy
+    *,
+    paired: bool = False,
     level: float = 0.95,
 ) -> Interval:
     """Estimate the probability that a run of the first cell beats one of the second.
@@ -63,13 +64,13 @@ def probability_of_improvement(
     n, m = len(first), len(second)
     fewest = min(n, m)
     beaten = _share_below(first, second)
-    beating = 1 - _share_below(second, first)
+    beats = _share_below(second, first)
     mid = math.fsum(beaten) / n
     if fewest == 1:
         return no_interval(mid, level=level, n=1, why="one run on a side")
     if min(first[0], second[0]) == max(first[-1], second[-1]):
         return degenerate_interval(mid, level=level, n=fewest, why="all values are equal")
-    parts = np.array([beaten.var(ddof=1) / n, beating.var(ddof=1) / m])
+    parts = np.array([beaten.var(ddof=1) / n, beats.var(ddof=1) / m])
     variance, least = float(parts.sum()), 0.5 / (n * m) ** 2
     df = n + m - 2.0
     if variance > least:
@@ -102,12 +103,9 @@ def _paired(a: ArrayLike, b: ArrayLike, level: float) -> Interval:
     return Interval(low=low, mid=wins / n, high=high, level=level, n=n, method="wins / n, Jeffreys")
 
 
-def _share_below(
-    values: np.ndarray[tuple[int], np.dtype[np.float64]],
-    others: np.ndarray[tuple[int], np.dtype[np.float64]],
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _share_below(values: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
     """Compute for each value the share of the others (sorted) that it beats; ties are halves."""
     below = np.searchsorted(others, values, side="left")
     not_above = np.searchsorted(others, values, side="right")
-    share: np.ndarray[tuple[int], np.dtype[np.float64]] = (below + not_above) / (2 * len(others))
+    share: NDArray[np.float64] = (below + not_above) / (2 * len(others))
     return share

@@ -94,7 +94,9 @@ def suite_interval(
     groups = [np.ldexp(values, -exponent) for values in tasks.values()]
     generator = np.random.default_rng(rng)
     resample = resampled_iqms if statistic == "iqm" else _resampled_means
-    low, high = tail_values(resample(groups, resamples, generator), _tail(groups, level))
+    low, high = tail_values(
+        resample(groups, resamples, generator), expanded_by_tasks(groups, level)
+    )
     if low == high:
         return degenerate_interval(mid, level=level, n=n, why="too many values are equal")
     return Interval(
@@ -120,8 +122,8 @@ def _one_task(
     return mean_interval(values, level)
 
 
-def _tail(groups: list[NDArray[np.float64]], level: float) -> float:
-    """Expand the level by the spread of the tasks' means."""
+def expanded_by_tasks(groups: list[NDArray[np.float64]], level: float) -> float:
+    """Compute `expanded_tail` from the spread of the tasks' means; one of them must have some."""
     sizes = np.array([len(group) for group in groups])
     deviations = np.array([0.0 if constant(group) else moments(group)[1] for group in groups])
     variances = scaled(deviations)[0] ** 2 / sizes

@@ -112,6 +112,13 @@ def test_order_moves_no_bit_and_the_seed_decides(n: int) -> None:
     assert (iqm_interval(values, rng=1) == first) == (n <= 10)
 
 
+def test_more_values_than_a_byte_counts() -> None:
+    interval = iqm_interval(range(300))
+    # the IQM's spread is about 300 / sqrt(12) / sqrt(300) = 5 around 149.5
+    assert interval.low == pytest.approx(139, abs=6)
+    assert interval.high == pytest.approx(160, abs=6)
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_few_values_have_no_interval(n: int) -> None:
     interval = iqm_interval(list(range(n)))

@@ -44,7 +44,9 @@ def test_as_scipy_and_in_any_order(values: list[int], seed: int) -> None:
 
 def test_swapped_cells_change_the_sign_only() -> None:
     there, back = paired_difference([1, 5, 2], [0, 3, 3]), paired_difference([0, 3, 3], [1, 5, 2])
-    assert (there.t, there.p, there.effect) == (-back.t, back.p, -back.effect)  # type: ignore[operator]  # set
+    assert there.t is not None
+    assert there.effect is not None
+    assert (back.t, back.p, back.effect) == (-there.t, there.p, -there.effect)
     assert there.interval.mid == -back.interval.mid
 
 

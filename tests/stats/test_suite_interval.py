@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from rlbench.stats import (
     performance_profile,
     suite_interval,
 )
-from rlbench.stats.suite import Statistic
+from rlbench.stats.suite import expanded_by_tasks
+
+if TYPE_CHECKING:
+    from rlbench.stats.suite import Statistic
 
 STATISTICS: tuple[Statistic, ...] = ("iqm", "mean", "optimality_gap")
 SUITE = {"sort": [0.2, 0.4, 0.9], "add": [1.0, 1.5, 2.0]}
@@ -77,6 +81,34 @@ def test_quantiles_are_those_of_resampled_values(sizes: tuple[int, ...]) -> None
     assert interval.low == pytest.approx(low, abs=0.06)
     assert interval.high == pytest.approx(high, abs=0.06)
     assert ("weighted by their 5 to 12 runs" in interval.method) == (len(set(sizes)) > 1)
+
+
+def test_the_level_is_expanded_by_the_tasks_own_spread() -> None:
+    # variances 8 of 2 runs and 3 of 3, of the means v = 4 and 1: df = 25 / (16 / 1 + 1 / 2) =
+    # 1.515152, inflation = 5 / (4 / 2 + 1 * 2 / 3) = 1.875
+    groups = [np.array([0.0, 4.0]), np.array([-math.sqrt(3), 0.0, math.sqrt(3)])]
+    expected = norm.cdf(-math.sqrt(1.875) * t.ppf(0.9, 25 / 16.5))
+    assert expanded_by_tasks(groups, 0.8) == pytest.approx(expected)
+
+
+def test_bounds_of_a_mean_weigh_tasks_alike() -> None:
+    # at so low a level both bounds are near the middle of the resamples: (0 + 10) / 2 = 5, not
+    # near the mean of all runs, 2.3
+    scores = {"a": [-1, 1] * 10, "b": [9, 10, 10, 10, 11, 10]}
+    interval = suite_interval(scores, "mean", level=0.1)
+    assert interval.mid == 5
+    assert not interval.degenerate
+    assert interval.low == pytest.approx(5, abs=0.1)
+    assert interval.high == pytest.approx(5, abs=0.1)
+
+
+def test_bounds_of_the_gap_keep_to_the_target() -> None:
+    # to 10: gaps of task a are 9, 8, 7, of task b 6, 5, 4; their mean lies in [5.5, 7.5]
+    interval = suite_interval({"a": [1, 2, 3], "b": [4, 5, 6]}, "optimality_gap", gamma=10)
+    assert interval.mid == 6.5
+    assert interval.low is not None
+    assert interval.high is not None
+    assert 5.5 <= interval.low < 6.5 < interval.high <= 7.5
 
 
 def test_order_of_tasks_and_runs_moves_no_bit() -> None:

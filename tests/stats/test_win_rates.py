@@ -165,6 +165,14 @@ def test_share_of_best_by_enumeration() -> None:
     assert (found["a"].interval.low, found["a"].interval.high) == (1, 2)
 
 
+def test_the_level_of_rank_intervals() -> None:
+    # b's resampled mean beats a's in 1 of 4: rank 1 in a quarter of the resamples, outside an
+    # interval that leaves out .3 on either side, inside one that leaves out .2
+    scores = {"a": {"x": [0, 0]}, "b": {"x": [1, -2]}}
+    assert bootstrap_ranks(scores, level=0.4)["b"].interval.degenerate
+    assert bootstrap_ranks(scores, level=0.6)["b"].interval.low == 1
+
+
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (2, 3, 4)])
 def test_ranks_as_scipy(sizes: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
@@ -188,10 +196,11 @@ def test_ranks_do_not_depend_on_order_or_rounding() -> None:
     }
     assert bootstrap_ranks(shuffled) == first
     assert list(bootstrap_ranks(shuffled)) == names
-    # .1 three times and .1 seven times average to the same, but not to the same float
-    tie = bootstrap_ranks({"a": {"x": [0.1] * 3}, "b": {"x": [0.1] * 7}})
-    assert [rank.interval.mid for rank in tie.values()] == [1.5, 1.5]
-    assert [rank.best for rank in tie.values()] == [0.5, 0.5]
+    # .1 three times and .1 ten times average to the same, but not to the same float; 1 stands by
+    # so that scaling leaves the .1 uneven
+    tie = bootstrap_ranks({"a": {"x": [0.1] * 3}, "b": {"x": [0.1] * 10}, "c": {"x": [1, 1]}})
+    del tie["c"]
+    assert [rank.interval.mid for rank in tie.values()] == [2.5, 2.5]
 
 
 def test_one_run_gives_ranks_without_interval() -> None:
