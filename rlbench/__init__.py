@@ -32,11 +32,19 @@ def component(kind: Kind, name: str) -> Any:
         ``component("loss", "clip")(batch, eps=0.2)`` calls the loss.
 
     Raises:
-        UsageError: Nobody registered such a component, or several plugins did.
+        UsageError: Nobody registered such a component, or several plugins did; or the name comes
+            with options, which are keyword arguments of what is returned.
         PluginError: It can't be imported.
     """
+    from rlbench.errors import UsageError
     from rlbench.plugin.loading import load
 
+    if ":" in name:
+        plain = name.partition(":")[0]
+        raise UsageError(
+            f"{kind} {name!r}: this takes a name alone; options are keyword arguments of what it "
+            f"returns: rlbench.component({kind!r}, {plain!r})(..., option=value)"
+        )
     return load().find(kind, name).load()
 
 

@@ -11,8 +11,9 @@ seq_mean_token_mean       mean_i (Σ_t l / n_i)      TRL ``grpo``; GRPO as publi
 seq_mean_token_sum        mean_i Σ_t l              verl ``seq-mean-token-sum``
 seq_mean_token_sum_norm   mean_i Σ_t l / horizon    TRL ``dr_grpo``; verl divides by the padded
                                                     width unless told otherwise
-token_sum_norm            Σ l / horizon             ROLL ``seq-mean-token-sum-norm``; open-instruct
-                                                    with a constant denominator
+token_sum_norm            Σ l / horizon             ROLL ``seq-mean-token-sum-norm``, also in older
+                                                    copies of verl (no mean over rows);
+                                                    open-instruct with a constant denominator
 prompt_mean               token mean in each group, SkyRL ``prompt_mean``; DAPO as published;
                           then the mean over groups torchrl's of this name is a mean over rows
 ========================= ========================= ===========================================

@@ -23,6 +23,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Find the valid name that was probably meant.
+
+    Names here are short, and a letter or two make another algorithm. So only a slip counts: nearly
+    all letters, the same ones in another order (``gea``, ``cov_kl``), one wrong letter, or the
+    beginning of one name alone. Case doesn't count.
+
+    Args:
+        name: The name as it was written.
+        known: Every valid name.
+
+    Returns:
+        A valid name; None if none is near.
+    """
+    folded = {valid.lower(): valid for valid in known}
+    written = name.lower()
+    near = difflib.get_close_matches(written, folded, n=1, cutoff=0.75)
+    near = near or [valid for valid in folded if sorted(valid) == sorted(written)]
+    near = near or [valid for valid in folded if _one_letter_apart(valid, written)]
+    if not near and len(written) > 1:
+        begun = [valid for valid in folded if valid.startswith(written)]
+        near = begun if len(begun) == 1 else []
+    return folded[near[0]] if near else None
+
+
+def _one_letter_apart(one: str, other: str) -> bool:
+    long_enough = len(one) == len(other) > 2
+    return long_enough and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+
+
 class RlbenchError(Exception):
     """Base of all errors with a message for the user."""
 
@@ -49,11 +79,10 @@ class UsageError(RlbenchError):
             when there are few and none is near.
         """
         names = sorted(set(known))
-        folded = {known_name.lower(): known_name for known_name in names}
-        near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+        near = nearest(name, names)
         message = f"unknown {what} {name!r}"
         if near:
-            message += f"; did you mean {folded[near[0]]!r}?"
+            message += f"; did you mean {near!r}?"
         elif names and len(names) <= 40:
             message += f"; known: {', '.join(names)}"
         elif not names:

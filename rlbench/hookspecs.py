@@ -45,7 +45,9 @@ only_if
 elsewhere
     Names that others use for something near, each with the selection to write here, and more words
     if needed: ``{"dual_clip": "clip:dual=3"}``. They are no aliases: asking for one is refused with
-    this advice. A name that means exactly this component with its defaults is an alias.
+    this advice. A name that means exactly this component with its defaults is an alias. Options
+    start with a colon: ``{":clip_ratio": "eps"}``. Advice that is one name takes the same values;
+    other advice starts with what to write: ``{":scale": "std=false for none"}``.
 
 When they are called: once per plugin, when a command first needs to know the components; built-ins
 first, then entry points in order of (distribution, name), then ``--plugin`` files in the order

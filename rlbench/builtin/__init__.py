@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlbench.builtin import elsewhere
 from rlbench.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -28,10 +29,13 @@ def _estimators_of_groups(register: Register, module: str) -> None:
         group_relative=True,
         only_if={"ddof": "std=true", "eps": "std=true"},
         elsewhere={
+            **elsewhere.GROUP,
             "group_norm": "group:eps=1e-9,kl=after",
             "grpo_vectorized": "group:singleton=raw",
             "standard": "group:ddof=0,eps=1e-8",
             "dapo": "group, with -l clip:eps_high=0.28 and --set aggregation=token_mean",
+            "gdpo": "group for one reward; several, each normalised by itself, are not here",
+            "gigpo": "group to compare completions; comparing steps is not here",
         },
     )
     register(
@@ -53,9 +57,10 @@ def _estimators_of_groups(register: Register, module: str) -> None:
         f"{module}.group:opo",
         summary="Reward less a mean weighted by length: OPO (Hao 2025).",
         group_relative=True,
-        elsewhere={
-            "optimal_token_baseline": "opo for one baseline a completion; one a token is not here"
-        },
+        elsewhere=dict.fromkeys(
+            ("optimal_token_baseline", "tir_optimal_token_baseline"),
+            "opo for one baseline a completion; one a token is not here",
+        ),
     )
     register(
         "group_mean_batch_std",
@@ -113,7 +118,7 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
         summary="Generalised advantage estimation (Schulman 2015).",
         needs=critic,
         only_if=whitened,
-        elsewhere={"ppo": "gae, with -l clip"},
+        elsewhere={**elsewhere.GAE, "ppo": "gae, with -l clip"},
     )
     register(
         "mc_returns",
@@ -129,6 +134,7 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
         aliases=("vc_ppo",),
         needs=critic,
         only_if=whitened,
+        elsewhere=elsewhere.DECOUPLED_GAE,
     )
     register(
         "length_adaptive_gae",
@@ -144,6 +150,7 @@ def _estimators_with_a_critic(register: Register, module: str) -> None:
         summary="GAE, then standardised in the group by position.",
         needs=critic,
         group_relative=True,
+        elsewhere=elsewhere.GAE,
     )
 
 
@@ -152,6 +159,7 @@ def rlbench_register_losses(register: Register) -> None:
     """Register the built-in policy losses."""
     module = f"{__name__}.losses"
     _losses_of_tokens(register, module)
+    _losses_with_a_clip(register, module)
     _losses_of_sequences(register, module)
     _losses_that_select(register, module)
 
@@ -162,7 +170,7 @@ def _losses_of_tokens(register: Register, module: str) -> None:
         f"{module}.plain:pg",
         summary="Plain policy gradient: REINFORCE (Williams 1992).",
         aliases=("gpg",),
-        elsewhere={"reinforce": "pg", "vanilla": "pg for ROLL's"},
+        elsewhere={"reinforce": "pg", "policy_gradient": "pg", "vanilla": "pg for ROLL's"},
     )
     register(
         "importance",
@@ -177,11 +185,28 @@ def _losses_of_tokens(register: Register, module: str) -> None:
         aliases=("ppo_penalty",),
     )
     register(
+        "cispo",
+        f"{module}.weighting:cispo",
+        summary="Policy gradient times the clipped ratio: CISPO (MiniMax 2025).",
+        exceptions={"value_gradient": "the ratio is a detached weight"},
+        elsewhere=elsewhere.CISPO,
+    )
+    register(
+        "sapo",
+        f"{module}.weighting:sapo",
+        summary="A gradient that fades as the ratio leaves 1: SAPO (Gao 2025).",
+        elsewhere=elsewhere.SAPO,
+    )
+
+
+def _losses_with_a_clip(register: Register, module: str) -> None:
+    register(
         "clip",
         f"{module}.clipping:clip",
         summary="Clipped importance ratio: PPO (Schulman 2017).",
         aliases=("ppo_clip",),
         elsewhere={
+            **elsewhere.CLIP,
             "vanilla": "clip:dual=3 for verl's",
             "dual_clip": "clip:dual=3",
             "clip_higher": "clip:eps_high=0.28",
@@ -194,6 +219,7 @@ def _losses_of_tokens(register: Register, module: str) -> None:
             "dapo": "clip:eps_high=0.28, with -e group and --set aggregation=token_mean; TRL's "
             "loss_type is the aggregation alone",
             "bnpo": "clip, with --set aggregation=token_mean_local",
+            "bypass_mode": "clip; the ratio here always is the one to the policy that sampled",
         },
     )
     register(
@@ -201,17 +227,7 @@ def _losses_of_tokens(register: Register, module: str) -> None:
         f"{module}.clipping:two_sided",
         summary="A clip that bounds negative advantages too: INTELLECT-2 (2025).",
         aliases=("two_sided_clip",),
-    )
-    register(
-        "cispo",
-        f"{module}.weighting:cispo",
-        summary="Policy gradient times the clipped ratio: CISPO (MiniMax 2025).",
-        exceptions={"value_gradient": "the ratio is a detached weight"},
-    )
-    register(
-        "sapo",
-        f"{module}.weighting:sapo",
-        summary="A gradient that fades as the ratio leaves 1: SAPO (Gao 2025).",
+        elsewhere=elsewhere.TWO_SIDED,
     )
 
 
@@ -220,19 +236,28 @@ def _losses_of_sequences(register: Register, module: str) -> None:
         "gspo",
         f"{module}.sequence:gspo",
         summary="Clipped ratio of the whole completion: GSPO (Zheng 2025).",
-        elsewhere={"luspo": "gspo, with --set aggregation=seq_mean_token_sum"},
+        elsewhere={
+            **elsewhere.BOUNDS,
+            "luspo": "gspo, with --set aggregation=seq_mean_token_sum",
+            "gepo": "gspo for a ratio of whole completions; GEPO's over a group is not here",
+            "vespo": "gspo for a ratio of whole completions; VESPO's weight of it is not here",
+        },
     )
     register(
         "gspo_token",
         f"{module}.sequence:gspo_token",
         summary="The completion's ratio, an advantage a token (Zheng 2025).",
         exceptions={"value_gradient": "the ratio of the completion is a detached weight"},
+        elsewhere=elsewhere.BOUNDS,
     )
     register(
         "gmpo",
         f"{module}.sequence:gmpo",
         summary="Geometric mean of clipped ratios: GMPO (Zhao 2025).",
-        elsewhere={"geo_mean": "gmpo:eps=0.2, with --set aggregation=seq_mean_token_mean"},
+        elsewhere={
+            **elsewhere.BOUNDS,
+            "geo_mean": "gmpo:eps=0.2, with --set aggregation=seq_mean_token_mean",
+        },
     )
 
 
@@ -244,12 +269,14 @@ def _losses_that_select(register: Register, module: str) -> None:
         summary="PPO's clip, less tokens of high covariance (Cui 2025).",
         needs=("whole_step",),
         exceptions={"on_policy_gradient": covariant},
+        elsewhere=elsewhere.CLIP_COV,
     )
     register(
         "kl_cov",
         f"{module}.selecting:kl_cov",
         summary="Free ratio, with a penalty on high covariance (Cui 2025).",
         needs=("whole_step",),
+        elsewhere=elsewhere.KL_COV,
     )
 
 
@@ -264,14 +291,7 @@ def rlbench_register_kl_controllers(register: Register) -> None:
         f"{module}.given:Fixed",
         summary="A coefficient that never changes.",
         needs=reference,
-        elsewhere={
-            "kl": "fixed:place=reward",
-            "k1": "fixed:place=reward",
-            "mse": "fixed:estimator=k2",
-            "k2": "fixed:estimator=k2",
-            "low_var_kl": "fixed:estimator=k3",
-            "k3": "fixed:estimator=k3",
-        },
+        elsewhere=elsewhere.PENALTY | elsewhere.PENALTY_ALONE,
     )
     register(
         "schedule",
@@ -279,12 +299,14 @@ def rlbench_register_kl_controllers(register: Register) -> None:
         summary="From one coefficient to another, with a warm-up.",
         needs=reference,
         exceptions={"nan_ignored": "it counts updates, whatever was measured in them"},
+        elsewhere=elsewhere.SCHEDULE,
     )
     register(
         "adaptive",
         f"{module}.feedback:Adaptive",
         summary="Doubles or halves the coefficient by a target (Schulman 2017).",
         needs=reference,
+        elsewhere=elsewhere.ADAPTIVE,
     )
     register(
         "proportional",
@@ -292,7 +314,10 @@ def rlbench_register_kl_controllers(register: Register) -> None:
         summary="Moves the coefficient in proportion to the error (Ziegler 2019).",
         needs=reference,
         aliases=("ziegler", "adaptive_proportional"),
-        elsewhere={"target_kl": "proportional to steer the penalty (verl, TRL)"},
+        elsewhere={
+            **elsewhere.PROPORTIONAL,
+            "target_kl": "proportional to steer the penalty (verl, TRL)",
+        },
     )
     register(
         "pid",
@@ -300,13 +325,17 @@ def rlbench_register_kl_controllers(register: Register) -> None:
         summary="Steers to a target as a PID controller (Stooke 2020).",
         needs=reference,
         aliases=("pid_lagrangian",),
+        elsewhere=elsewhere.STEERED,
     )
     register(
         "target_stop",
         f"{module}.stopping:TargetStop",
         summary="Ends an update early when the policy moved too far; no penalty.",
         aliases=("target_kl_stop",),
-        elsewhere={"target_kl": "target_stop to end updates early (CleanRL, Stable-Baselines3)"},
+        elsewhere={
+            **elsewhere.STOP,
+            "target_kl": "target_stop to end updates early (CleanRL, Stable-Baselines3)",
+        },
     )
 
 

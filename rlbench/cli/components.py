@@ -13,6 +13,7 @@ from rlbench.errors import PluginError, UsageError
 from rlbench.report.terminal import columns, emit, say
 
 if TYPE_CHECKING:
+    from rlbench.plugin.registry import Registry
     from rlbench.types import Kind
 
 SETTING, RUN = "setting", "run"  # what list and show take beside the kinds
@@ -35,27 +36,25 @@ def list_(kind: str | None, plugins: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("kind")
-@click.argument("name")
+@click.argument("name", required=False)
 @flags.plugin
 @flags.out
-def show(kind: str, name: str, plugins: tuple[str, ...], out: Path | None) -> None:
+def show(kind: str, name: str | None, plugins: tuple[str, ...], out: Path | None) -> None:
     """Describe a component, a setting, or a run (rlbench show run ID) and how to repeat it."""
-    from rlbench.plugin.selection import parse
-    from rlbench.report.show import component_text, setting_text
-
-    if kind == RUN:
+    if name is None and kind in (*_kinds(), SETTING, RUN):
+        raise UsageError(f"show {kind}: which one? write rlbench show {kind} NAME")
+    if kind == RUN and name is not None:
         emit(_run_text(name, plugins, out))
         return
     if out is not None:
-        raise UsageError(f"-o names a folder of results; {kind} {name} is not read from one")
+        raise UsageError(f"-o names a folder of results; {kind} {name or ''} is not read from one")
     registry = load(plugins)
-    checked = None if kind == SETTING else _kind(kind, SETTING, RUN)
-    if checked is None:
-        emit(setting_text(name, columns()))
+    if name is None:
+        kind, name = _place(registry, kind)
+    if kind == SETTING:
+        emit(_setting_text(registry, name))
         return
-    component = parse(registry, checked, name).component if ":" in name else None
-    component = component or registry.find(checked, name)
-    emit(component_text(component, columns()))
+    emit(_component_text(registry, _kind(kind, SETTING, RUN), name))
 
 
 @click.command("plugins")
@@ -66,6 +65,53 @@ def plugins_(plugins: tuple[str, ...]) -> None:
     from rlbench.report.show import plugins_text
 
     emit(plugins_text(loading.load(plugins), columns()))
+
+
+def _place(registry: Registry, text: str) -> tuple[str, str]:
+    """Find the one kind in which there is what was named without its kind.
+
+    Raises:
+        UsageError: It is in several kinds, or in none.
+    """
+    from rlbench.training.settings import Settings
+
+    name = text.partition(":")[0]
+    settings = [option.name for option in Settings.options()]
+    places = [kind for kind in _kinds() if registry.owners(kind, name)]
+    found = [*places, *([SETTING] if text in settings else [])]
+    if len(found) == 1:
+        return found[0], text
+    # what others call something has advice, which the kind's own message gives
+    advised = [c.kind for c in registry.components() if c.advice(name)]
+    several = found or list(dict.fromkeys(advised))
+    if len(several) > 1:
+        lines = " or ".join(f"rlbench show {kind} {text}" for kind in several)
+        raise UsageError(f"{text!r} can be of several kinds; write {lines}")
+    if several:
+        return several[0], text
+    known = [*settings, *(n for c in registry.components() for n in c.names), *_kinds()]
+    raise UsageError.unknown(
+        "component or setting", text, known, hint="rlbench list shows all components"
+    )
+
+
+def _setting_text(registry: Registry, name: str) -> str:
+    from rlbench.grid.axes import refuse_component_option
+    from rlbench.plugin.selection import parse
+    from rlbench.report.show import setting_text
+    from rlbench.training.spec import DEFAULT_SELECTIONS
+
+    usual = {kind: [parse(registry, kind, text)] for kind, text in DEFAULT_SELECTIONS.items()}
+    refuse_component_option(name, "VALUE", registry, usual)
+    return setting_text(name, columns())
+
+
+def _component_text(registry: Registry, kind: Kind, name: str) -> str:
+    from rlbench.plugin.selection import parse
+    from rlbench.report.show import component_text
+
+    component = parse(registry, kind, name).component if ":" in name else registry.find(kind, name)
+    return component_text(component, columns())
 
 
 def _run_text(name: str, plugins: tuple[str, ...], out: Path | None) -> str:

@@ -177,29 +177,47 @@ def refuse_component_option(
 ) -> None:
     """Raise UsageError if what is no setting is an option of a component, or nearly one.
 
-    Those that were selected come first; what nobody selected may be what was meant.
+    Names that others use for options count. Those that were selected come first; what nobody
+    selected may be what was meant.
     """
     kind, dot, option = name.rpartition(".")
-    is_setting = name in {option.name for option in Settings.options()}
-    if is_setting or (dot and kind not in DEFAULT_SELECTIONS):
+    if name in {option.name for option in Settings.options()}:
         return
     selected = [one.component for chosen_here in chosen.values() for one in chosen_here]
-    known: dict[str, list[Component]] = {}
+    known: set[str] = set()
+    values = str(value).split(",")
+    ours: list[tuple[Component, list[str]]] = []
+    theirs: list[tuple[Component, list[str]]] = []
     for component in dict.fromkeys([*selected, *registry.components()]):
-        if component.kind in DEFAULT_SELECTIONS and (not dot or component.kind == kind):
-            for found in _option_names(component):
-                known.setdefault(found, []).append(component)
-    with_it = known.get(option, [])
+        if component.kind not in DEFAULT_SELECTIONS:
+            continue
+        if kind in DEFAULT_SELECTIONS and component.kind != kind:
+            continue
+        names = _option_names(component)
+        known.update(names)
+        advice = {component.option_advice(option, one): None for one in values}
+        texts = [text for text in advice if text and re.split(r"\W", text)[0] in names]
+        if option in names:
+            ours.append((component, [f"{option}={one}" for one in values]))
+        elif texts:
+            theirs.append((component, texts))
+    theirs.sort(key=lambda one: " " in one[1][0])  # what has an exception comes last
+    meant = [one for one in (*ours, *theirs) if one[0] in selected]
+    meant = meant[:3] or [*theirs[:2], *ours[:3]]
     places = [
-        place(component.kind, f"{component.name}:{option}={value}")
-        for component in [one for one in with_it if one in selected] or with_it
+        " ".join(place(one.kind, f"{one.name}:{text}") for text in texts) for one, texts in meant
     ]
+    if name in DEFAULT_SELECTIONS:
+        axis: Kind = name  # type: ignore[assignment]  # the names of kinds are kinds
+        if not places or registry.owners(axis, str(value).partition(":")[0]):
+            written = place(axis, str(value))
+            raise UsageError(f"{name!r} is no trainer setting but a kind: write {written}")
     if places:
         raise UsageError(
             f"{name!r} is no trainer setting but an option of a component: write "
-            f"{' or '.join(places[:3])}"
+            f"{' or '.join(places)}"
         )
-    if dot:
+    if dot and kind in DEFAULT_SELECTIONS:
         raise UsageError.unknown(f"option of any {kind}", option, known, hint=f"-{kind[0]} name:…")
 
 

@@ -26,6 +26,7 @@ SYNONYMS = {
     "k1+": "k1_plus",
     "k2+": "k2",  # k2's own gradient is the straight-through one
     "k3+": "k3_plus",
+    "low_var_kl+": "k3_plus",
 }
 EXPLAINED = "rlbench.divergence:kl_estimate"
 """Whose documentation explains the estimators."""
@@ -69,6 +70,10 @@ _WRONG_IN_REWARD = {
 class _EstimatorOption(Option):
     """Also takes the names that other libraries have; a run has one name for each estimate."""
 
+    @property
+    def allowed(self) -> str:
+        return f"{super().allowed}; also understood: {', '.join(SYNONYMS)}"
+
     def parse(self, text: str) -> Value:
         return super().parse(SYNONYMS.get(text, text))
 
@@ -81,7 +86,7 @@ _OPTIONS = (
         optional=True,
         choices=ESTIMATORS,
         doc="Estimate of the KL; none takes the best for its place: k3_ratio in the loss, k1 in "
-        "the reward. The names kl, mse, low_var_kl, k1+, k2+ and k3+ are understood too.",
+        "the reward.",
     ),
     Option(
         name="place",

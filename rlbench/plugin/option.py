@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from numbers import Real
 from typing import TYPE_CHECKING, Literal
 
-from rlbench.errors import UsageError
+from rlbench.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,6 +60,7 @@ class Option:
         interval: Range of a number, such as ``"(0, inf)"``; None means any finite number.
         doc: What the docstring says about it.
         owner: How messages speak of what has this option.
+        elsewhere: Values that others have, in lower case, each with what to write here.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Option:
     interval: str | None = None
     doc: str = ""
     owner: str = "option"
+    elsewhere: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def allowed(self) -> str:
@@ -159,10 +160,13 @@ class Option:
 
     def _refusal(self, value: object) -> UsageError:
         written = "none" if value is None else value
-        message = f"{self.owner}: {self.name}={written}: expected {self.allowed}"
+        message = f"{self.owner}: {self.name}={written}: "
+        if isinstance(value, str) and value.lower() in self.elsewhere:
+            return UsageError(f"{message}write {self.elsewhere[value.lower()]}")
+        message += f"expected {self.allowed}"
         if isinstance(value, str) and self.type == "str":
-            near = difflib.get_close_matches(value, map(str, self.choices), n=1)
-            message += f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(value, map(str, self.choices))
+            message += f"; did you mean {near!r}?" if near else ""
         elif self.type == "str" and not self.choices:
             message += f", not a {type(value).__name__}: put it in quotes"
         return UsageError(message)

@@ -6,6 +6,7 @@ registry can be listed, searched and completed without torch.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
@@ -82,6 +83,34 @@ class Component:
     def title(self) -> str:
         """How messages speak of it: ``loss 'clip' (rlbench 0.1.0)``."""
         return f"{self.kind} {self.name!r} ({self.owner})"
+
+    def advice(self, name: str) -> str | None:
+        """What to write here for a name that others use; None if this component has no advice."""
+        return self._advice.get(_fold(name))
+
+    def option_advice(self, name: str, value: object) -> str | None:
+        """What to write for an option that others have, such as ``eps=0.1``; None without advice.
+
+        Args:
+            name: The option as others call it.
+            value: Its value there; kept where the option here takes the same values.
+        """
+        advice = self._advice.get(f":{_fold(name)}")
+        text = str(value)
+        same = text.lower() if text in ("True", "False") else text
+        return f"{advice}={same}" if advice and advice.isidentifier() else advice
+
+    def names_elsewhere(self, option: str) -> list[str]:
+        """List what others call an option of this component."""
+        return [
+            name[1:]
+            for name, text in self.elsewhere.items()
+            if name.startswith(":") and re.split(r"\W", text)[0] == option
+        ]
+
+    @property
+    def _advice(self) -> dict[str, str]:
+        return {_fold(name): text for name, text in self.elsewhere.items()}
 
     def load(self) -> Any:
         """Import the function or class.
@@ -160,7 +189,7 @@ class Registry:
     def _unknown(self, kind: Kind, name: str) -> UsageError:
         of_kind = [c for c in self._components if c.kind == kind]
         broken = "; ".join(map(str, self._broken))
-        advice = dict.fromkeys(c.elsewhere[name] for c in of_kind if name in c.elsewhere)
+        advice = dict.fromkeys(text for c in of_kind if (text := c.advice(name)))
         others = dict.fromkeys(c.kind for c in self._components if name in c.names)
         if not advice and not others:
             known = [n for c in of_kind for n in c.names]
@@ -169,6 +198,11 @@ class Registry:
         message += "write " if advice else f"{name!r} is of the kind "
         message += " or ".join(advice or others)
         return UsageError(f"{message} ({broken})" if broken else message)
+
+
+def _fold(name: str) -> str:
+    """Spell a name in the one way in which names of other libraries are compared."""
+    return name.lower().replace("-", "_")
 
 
 def _ambiguous(kind: Kind, name: str, claimants: Iterable[Component]) -> str:

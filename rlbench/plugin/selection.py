@@ -95,7 +95,7 @@ def parse(registry: Registry, kind: Kind, text: str) -> Selection:
     return _select(
         component,
         known,
-        {key: _known(component, known, key).parse(value) for key, value in written.items()},
+        {key: _known(component, known, key, value).parse(value) for key, value in written.items()},
     )
 
 
@@ -114,7 +114,7 @@ def select(component: Component, values: Mapping[str, object]) -> Selection:
     return _select(
         component,
         known,
-        {key: _known(component, known, key).check(value) for key, value in values.items()},
+        {key: _known(component, known, key, value).check(value) for key, value in values.items()},
     )
 
 
@@ -147,9 +147,12 @@ def variants(registry: Registry, kind: Kind, text: str) -> Variants:
     return Variants(chosen.name, {name: chosen.options[name] for name in _split(kind, text)[1]})
 
 
-def _known(component: Component, known: Mapping[str, Option], name: str) -> Option:
+def _known(component: Component, known: Mapping[str, Option], name: str, value: object) -> Option:
     if name in known:
         return known[name]
+    advice = component.option_advice(name, value)
+    if advice:
+        raise UsageError(f"unknown option {name!r} of {component.title}; write {advice}")
     message = str(UsageError.unknown("option", name, known))
     # the owner belongs right behind the name, not behind the advice
     raise UsageError(message.replace(repr(name), f"{name!r} of {component.title}", 1))

@@ -11,6 +11,7 @@ from rlbench.plugin import kl
 from rlbench.plugin.registry import BUILTIN
 from rlbench.plugin.signature import options
 from rlbench.report.prose import DESCRIPTION, is_table, layout, sections, two_columns, wrap
+from rlbench.training import elsewhere
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def settings_text(width: int = 80) -> str:
 
 def setting_text(name: str, width: int = 80) -> str:
     """Describe one setting; UsageError with the nearest name if there is none."""
-    text = f"setting\n{_options([Settings.option(name)], width)}"
+    named = {name: elsewhere.names_of(name)}
+    text = f"setting\n{_options([Settings.option(name)], width, named=named)}"
     explained = sections(docstring(EXPLAINED.get(name, ""))).get(DESCRIPTION, [])
     tables = [block for block in explained if is_table(block)]
     return f"{text}\n\n{layout('values', tables, width)}" if tables else text
@@ -127,10 +129,11 @@ def component_text(component: Component, width: int = 80) -> str:
         Text without a newline at the end.
     """
     known = options(component)
+    named = {option.name: component.names_elsewhere(option.name) for option in known}
     blocks = [
         "\n".join(wrap(f"{component.kind} {component.name}: {component.summary}", width, hang=2)),
         two_columns(_facts(component), width),
-        f"options\n{_options(known, width, component.only_if)}" if known else "no options",
+        f"options\n{_options(known, width, component.only_if, named)}" if known else "no options",
     ]
     for title, paragraphs in _documentation(component).items():
         text = layout(title, paragraphs, width)
@@ -148,8 +151,8 @@ def _facts(component: Component) -> list[tuple[str, str]]:
     facts = [("owner", str(component.owner)), ("target", component.target)]
     if component.aliases:
         facts.append(("aliases", ", ".join(component.aliases)))
-    if component.elsewhere:
-        named = component.elsewhere.items()
+    named = [(name, text) for name, text in component.elsewhere.items() if not name.startswith(":")]
+    if named:
         facts.append(("elsewhere", "\n".join(f"{name}: write {text}" for name, text in named)))
     needs = [f"{need} ({NEEDS[need]})" if need in NEEDS else need for need in component.needs]
     if needs or component.kind in ("estimator", "loss", "kl"):
@@ -256,12 +259,22 @@ def _origin(target: str) -> str:
     return str(path.parent if path.name == "__init__.py" else path)
 
 
-def _options(known: Iterable[Option], width: int, only_if: Mapping[str, str] | None = None) -> str:
-    """Two columns: name with default; what is allowed and when, then the documentation."""
+def _options(
+    known: Iterable[Option],
+    width: int,
+    only_if: Mapping[str, str] | None = None,
+    named: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Two columns: name with default; what is allowed and when, then the documentation.
+
+    Names that others use come last.
+    """
     rows = []
     for option in known:
         condition = (only_if or {}).get(option.name)
         when = f"; only if {condition}" if condition else ""
         name = f"{option.name}={option.spell(option.default)}"
-        rows.append((name, f"{option.allowed}{when}\n{option.doc}"))
+        others = ", ".join((named or {}).get(option.name, ()))
+        also = f"\nElsewhere: {others}." if others else ""
+        rows.append((name, f"{option.allowed}{when}\n{option.doc}{also}"))
     return two_columns(rows, width)

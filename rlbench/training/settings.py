@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rlbench.errors import UsageError
+from rlbench.training import elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,15 +95,21 @@ class Settings:
         """Name, type, range and default of every setting, read from this class."""
         from rlbench.plugin.signature import read_options
 
-        return read_options(Path(__file__), "Settings", "trainer setting")
+        found = read_options(Path(__file__), "Settings", "trainer setting")
+        values = elsewhere.VALUES
+        return tuple(replace(option, elsewhere=values.get(option.name, {})) for option in found)
 
     @classmethod
     def option(cls, name: str) -> Option:
-        """Find one setting; UsageError with the nearest name if there is none."""
+        """Find one setting; UsageError with what to write if there is none."""
         for option in cls.options():
             if option.name == name:
                 return option
-        raise UsageError.unknown("setting", name, [option.name for option in cls.options()])
+        known = [option.name for option in cls.options()]
+        advice = elsewhere.advice(name, known)
+        if advice:
+            raise UsageError(f"unknown setting {name!r}; write {advice}")
+        raise UsageError.unknown("setting", name, known)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Settings:

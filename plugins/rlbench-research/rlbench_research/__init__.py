@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rlbench.hookspecs import Register
 
 
+BUDGET = dict.fromkeys((":clip_ratio", ":clip_ratio_low", ":clip_ratio_high"), "delta")
 NO_PENALTY = "outcomes are right or wrong, which a penalty can't shift; place it in the loss"
 
 
@@ -87,13 +88,13 @@ def rlbench_register_losses(register: Register) -> None:
         "dppo_tv",
         f"{__name__}.losses:dppo_tv",
         summary="Drops what moved too far in total variation: DPPO (Qi 2026).",
-        elsewhere={"dppo": "dppo_tv"},
+        elsewhere={"dppo": "dppo_tv", **BUDGET},
     )
     register(
         "dppo_kl",
         f"{__name__}.losses:dppo_kl",
         summary="Drops what moved too far in KL: DPPO (Qi 2026).",
-        elsewhere={"dppo": "dppo_kl"},
+        elsewhere={"dppo": "dppo_kl", **BUDGET},
     )
     register(
         "topr",
@@ -105,10 +106,14 @@ def rlbench_register_losses(register: Register) -> None:
         "dro",
         f"{__name__}.off_policy:dro",
         summary="Policy gradient with a quadratic pull: DRO (Richemond 2024).",
+        elsewhere={"kimi15": "dro:beta=0.1 for ROLL's"},
     )
     register(
         "awr",
         f"{__name__}.off_policy:awr",
         summary="Imitation, weighted by exp(advantage): AWR (Peng 2019).",
-        exceptions={"on_policy_gradient": "weights are exp(A / beta), never negative"},
+        exceptions={
+            "on_policy_gradient": "weights are exp(A / beta), never negative",
+            "pushed_back": "what went badly is imitated too, only less",
+        },
     )
