@@ -72,3 +72,21 @@ def test_the_difference_of_two_rows_can_be_computed_as_shown(
     interval = eval(code[1], names)
     assert interval.n == 5
     assert interval.low < interval.mid < interval.high
+
+
+def test_the_experiment_file_makes_the_grid_that_it_describes(tmp_path: Path) -> None:
+    (tmp_path / "night.toml").write_text(block("toml", "# night.toml"), "utf-8")
+    plan = run(tmp_path, "-m", "rlbench", "plan", "night.toml")
+    # 2 estimators x 2 losses x 2 rates x 2 pairs, less the 4 cells of gae at the high rate
+    assert "12 cells, 5 seeds: 60 runs in results/night" in plan
+    assert "excluded      4 cells" in plan
+
+
+def test_every_command_that_is_shown_exists() -> None:
+    shown = {
+        line.split()[1] for _, text in BLOCKS for line in text.split("\n") if line[:8] == "rlbench "
+    }
+    known = run(Path(__file__).parent, "-m", "rlbench", "--help")
+    assert {"plan", "run", "export", "merge", "show", "why", "rm"} <= shown
+    for command in shown:
+        assert re.search(rf"^  {command}  ", known, re.MULTILINE), command
