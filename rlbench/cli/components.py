@@ -42,7 +42,8 @@ def list_(kind: str | None, plugins: tuple[str, ...]) -> None:
 def show(kind: str, name: str | None, plugins: tuple[str, ...], out: Path | None) -> None:
     """Describe a component, a setting, or a run (rlbench show run ID) and how to repeat it."""
     if name is None and kind in (*_kinds(), SETTING, RUN):
-        raise UsageError(f"show {kind}: which one? write rlbench show {kind} NAME")
+        which = "ID" if kind == RUN else "NAME"
+        raise UsageError(f"show {kind}: which one? write rlbench show {kind} {which}")
     if kind == RUN and name is not None:
         emit(_run_text(name, plugins, out))
         return
@@ -73,6 +74,7 @@ def _place(registry: Registry, text: str) -> tuple[str, str]:
     Raises:
         UsageError: It is in several kinds, or in none.
     """
+    from rlbench.training import elsewhere
     from rlbench.training.settings import Settings
 
     name = text.partition(":")[0]
@@ -89,6 +91,9 @@ def _place(registry: Registry, text: str) -> tuple[str, str]:
         raise UsageError(f"{text!r} can be of several kinds; write {lines}")
     if several:
         return several[0], text
+    _refuse_option(registry, text)
+    if elsewhere.advice(text, settings):
+        return SETTING, text
     known = [*settings, *(n for c in registry.components() for n in c.names), *_kinds()]
     raise UsageError.unknown(
         "component or setting", text, known, hint="rlbench list shows all components"
@@ -96,14 +101,20 @@ def _place(registry: Registry, text: str) -> tuple[str, str]:
 
 
 def _setting_text(registry: Registry, name: str) -> str:
+    from rlbench.report.show import setting_text
+
+    _refuse_option(registry, name)
+    return setting_text(name, columns())
+
+
+def _refuse_option(registry: Registry, name: str) -> None:
+    """Raise UsageError with a selection if what is no setting is an option of a component."""
     from rlbench.grid.axes import refuse_component_option
     from rlbench.plugin.selection import parse
-    from rlbench.report.show import setting_text
     from rlbench.training.spec import DEFAULT_SELECTIONS
 
     usual = {kind: [parse(registry, kind, text)] for kind, text in DEFAULT_SELECTIONS.items()}
     refuse_component_option(name, "VALUE", registry, usual)
-    return setting_text(name, columns())
 
 
 def _component_text(registry: Registry, kind: Kind, name: str) -> str:

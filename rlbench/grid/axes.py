@@ -109,11 +109,15 @@ def spell_settings(values: Mapping[str, Any]) -> list[str]:
     """Turn settings given in Python, one value or a list of values each, into their text form.
 
     Raises:
-        UsageError: A setting does not exist, or a value has the wrong type or is out of range.
+        UsageError: A value has the wrong type or is out of range.
     """
+    known = {option.name: option for option in Settings.options()}
     texts = []
     for name, value in values.items():
-        option = Settings.option(name)
+        option = known.get(name)
+        if option is None:
+            texts.append(f"{name}={value}")  # `parse_settings` tells what it is, or that it is none
+            continue
         axis = value if isinstance(value, (list, tuple, range)) else [value]
         texts.append(f"{name}={','.join(option.spell(option.check(one)) for one in axis)}")
     return texts
@@ -201,9 +205,9 @@ def refuse_component_option(
             ours.append((component, [f"{option}={one}" for one in values]))
         elif texts:
             theirs.append((component, texts))
-    theirs.sort(key=lambda one: " " in one[1][0])  # what has an exception comes last
     meant = [one for one in (*ours, *theirs) if one[0] in selected]
-    meant = meant[:3] or [*theirs[:2], *ours[:3]]
+    plain = [one for one in theirs if " " not in one[1][0]]  # others have a reservation
+    meant = meant[:3] or [*plain[:2], *ours[:3]] or theirs[:2]
     places = [
         " ".join(place(one.kind, f"{one.name}:{text}") for text in texts) for one, texts in meant
     ]

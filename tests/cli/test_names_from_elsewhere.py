@@ -333,7 +333,10 @@ def test_show_finds_the_kind():
         (["clip:epsilon=0.1"], "write eps=0.1"),
         (["clpi"], "unknown component or setting 'clpi'; did you mean 'clip'?"),
         (["loss"], "show loss: which one? write rlbench show loss NAME"),
-        (["run"], "show run: which one?"),
+        (["run"], "show run: which one? write rlbench show run ID"),
+        (["learning_rate"], "unknown setting 'learning_rate'; write lr"),
+        (["clip_ratio"], "an option of a component: write -l clip:eps=VALUE"),
+        (["lam"], "an option of a component: write -e gae:lam=VALUE"),
         (["clip", "-o", "results"], "-o names a folder of results"),
     ],
 )
@@ -369,6 +372,20 @@ def test_an_estimate_that_does_not_exist_lists_all_names_of_those_that_do():
     with pytest.raises(UsageError, match=r"also understood: kl, mse, low_var_kl, k1\+, k2\+, k3"):
         parse(REGISTRY, "kl", "fixed:estimator=nothing")
     assert parse(REGISTRY, "kl", "fixed:estimator=low_var_kl+").options["estimator"] == "k3_plus"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip_ratio": 0.1}, "write -l clip:eps=0.1"),
+        ({"learning_rate": 0.1}, "unknown setting 'learning_rate'; write lr"),
+        ({"aggregation": "grpo"}, "write seq_mean_token_mean"),
+    ],
+)
+def test_settings_in_python_are_answered_alike(settings, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        rlbench.run(settings=settings, out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_component_in_python_has_its_options_as_arguments():
