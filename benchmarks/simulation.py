@@ -54,10 +54,16 @@ class Line:
     @property
     def kept(self) -> bool:
         """Whether the promise was kept, but for two standard errors above ``most``."""
-        return self.least <= self.rate <= self.most + 2 * math.sqrt(self.most / self.runs)
+        return (
+            self.least
+            <= self.rate
+            <= self.most + 2 * math.sqrt(self.most * (1 - self.most) / self.runs)
+        )
 
     def __str__(self) -> str:
         promise = f"at least {self.least:g}" if self.least else f"at most {self.most:g}"
+        if self.least == 0 and self.most == 1:
+            promise = "none"
         error = math.sqrt(self.rate * (1 - self.rate) / self.runs)
         mark = "yes" if self.kept else "**no**"
         return f"| {self.what} | {self.rate:.3f} ± {error:.3f} | {promise} | {mark} | {self.note} |"
@@ -135,12 +141,12 @@ def false_positives(runs: int) -> Iterable[Line]:
         stops = [look(differences(rng, 50)[:, 0]) for _ in range(runs)]
         hits = [stop is not None for stop in stops]
         most = 1.0 if name.startswith("naive") else ALPHA
-        note = "no promise: why the others exist" if most == 1 else ""
+        note = "why the others exist" if most == 1 else ""
         yield Line(what=name, rate=_share(hits), runs=runs, most=most, note=note)
 
 
 def power(runs: int) -> Iterable[Line]:
-    """Measure how often the rules see a difference of one standard deviation of a cell."""
+    """Measure how often the rules see a difference of one standard deviation, of a cell unless said."""
     rng = np.random.default_rng(3)
     rules: dict[str, Callable[[NDArray[np.float64]], float]] = {
         "one pair, paired t": lambda d: stats.paired_difference(d[:, 0], 0 * d[:, 0]).p or 1.0,
@@ -159,7 +165,8 @@ def power(runs: int) -> Iterable[Line]:
         seeds = np.mean([50 if stop is None else stop for stop in stops])
         note = f"{seeds:.1f} seeds on average"
         hits = [stop is not None for stop in stops]
-        yield Line(what=name, rate=_share(hits), runs=runs, least=0.9, note=note)
+        what = f"{name}, sd of the differences"
+        yield Line(what=what, rate=_share(hits), runs=runs, least=0.9, note=note)
 
 
 def pocock(d: NDArray[np.float64]) -> int | None:

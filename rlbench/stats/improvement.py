@@ -39,7 +39,7 @@ def probability_of_improvement(
     Statistical Methods in Medical Research 28 (2019).
 
     **Differs**: the estimate is kept half a win from 0 and 1, and the variance above that of half a
-    win, ``1 / (2 n**2 m**2)``, inside the interval only. Measured coverage of 95 % intervals at
+    win, ``1 / (2 n**2 m**2)``, inside the interval only. Simulated coverage of 95 % intervals at
     n = m = 3, 5 and 10 with true values .5, .76 and .96: 97 to 100 %. A percentile bootstrap
     collapses to a point when all are wins. Cliff's delta is ``2 * mid - 1``.
 

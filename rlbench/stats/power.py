@@ -34,8 +34,9 @@ def pairs_needed(
 
     An ``sd`` from few seeds is as often too small as too large. With ``pilot_n`` its upper 80 %
     confidence limit ``sd sqrt((m - 1) / chi2(.2, m - 1))`` is used; see Browne, "On the use of a
-    pilot sample for sample size determination", Statistics in Medicine 14 (1995). Measured: with
-    the plain sd of 3, 5 or 10 seeds 37 to 47 % of plans reach the power, with the limit 75 to 81 %.
+    pilot sample for sample size determination", Statistics in Medicine 14 (1995). Simulated
+    with pilots of 3, 5 and 10 seeds and effects of .5, .8 and 1 sd: 35 to 54 % of the plans by the
+    plain sd reach the power, 79 to 85 % of those by the limit.
 
     Args:
         effect: Smallest difference of interest, in the unit of the scores; the sign is ignored.

@@ -61,9 +61,8 @@ def iqm_interval(
 
     From 5 to 10 values all resamples are enumerated, with their probabilities: no Monte-Carlo
     error, ``resamples`` and ``rng`` are not used. Above, the resamples are drawn. The quantiles are
-    taken at `expanded_tail` with ``df = n - 1`` and ``inflation = n / (n - 1)``. Measured on normal
-    data it covers 95 to 97 % at 5, 10 and 20 values where the plain percentile interval covers 90
-    to 94 %.
+    taken at `expanded_tail` with ``df = n - 1`` and ``inflation = n / (n - 1)``. Simulated on
+    normal data at level .95 it covers 94 % at 5 and 97 % at 10 values.
 
     Args:
         x: Values (n,), one per seed, in any unit.

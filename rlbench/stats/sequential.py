@@ -35,7 +35,7 @@ def pocock_looks(looks: SupportsIndex, alpha: float = 0.05) -> float:
     normal data without effect cross it at any look with probability ``alpha``. Computed by
     integrating the partial sums from look to look. With five looks at 0.05 it is 0.0158. Compare it
     with the p of `paired_difference` at each look and stop at the first that is below: with looks
-    at 5, 10, 15, 20 and 25 seeds the false positive rate measured 0.051. The looks must have been
+    at 10, 20, 30, 40 and 50 seeds the simulated false positive rate is 0.052. The looks must have been
     planned; where they were not, use `e_process`.
 
     Args:
@@ -88,9 +88,9 @@ def e_process(d: ArrayLike, tau2: float = 1.0) -> float:
 
     Stop and claim a difference as soon as ``E >= 1 / alpha``: on normal data without effect this
     ever happens with probability at most ``alpha``, however often one looks. (It is a test
-    martingale of the scale-free data, so seeds must not be chosen by other results.) Measured at
-    alpha 0.05, looking after each of 50 seeds: 2.6 % false positives; at a difference of one
-    standard deviation it stops after 13 seeds on average. A plain paired t at every look errs 30 %.
+    martingale of the scale-free data, so seeds must not be chosen by other results.) Simulated
+    at alpha 0.05, looking after each of 50 seeds: 2 % false positives; at a difference of one
+    standard deviation it stops after 13 seeds on average. A plain paired t at every look errs 31 %.
 
     Args:
         d: All differences (n,) so far, one per seed.
