@@ -146,7 +146,7 @@ def false_positives(runs: int) -> Iterable[Line]:
 
 
 def power(runs: int) -> Iterable[Line]:
-    """Measure how often the rules see a difference of one standard deviation, of a cell unless said."""
+    """Measure how often the rules see a difference of one sd, of a cell unless said."""
     rng = np.random.default_rng(3)
     rules: dict[str, Callable[[NDArray[np.float64]], float]] = {
         "one pair, paired t": lambda d: stats.paired_difference(d[:, 0], 0 * d[:, 0]).p or 1.0,

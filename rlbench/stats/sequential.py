@@ -35,8 +35,8 @@ def pocock_looks(looks: SupportsIndex, alpha: float = 0.05) -> float:
     normal data without effect cross it at any look with probability ``alpha``. Computed by
     integrating the partial sums from look to look. With five looks at 0.05 it is 0.0158. Compare it
     with the p of `paired_difference` at each look and stop at the first that is below: with looks
-    at 10, 20, 30, 40 and 50 seeds the simulated false positive rate is 0.052. The looks must have been
-    planned; where they were not, use `e_process`.
+    at 10, 20, 30, 40 and 50 seeds the simulated false positive rate is 0.052. The looks must have
+    been planned; where they were not, use `e_process`.
 
     Args:
         looks: Number of looks, from 1 to 100.
