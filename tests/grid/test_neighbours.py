@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 from rlbench.builtin.engines import Local
 from rlbench.grid.attempt import Planned
 from rlbench.grid.identity import run_id
@@ -20,23 +22,24 @@ SETTINGS = (
     "eval_prompts=4",
     "base_score=0",
 )
-# It seeds everybody's generators when it is imported, and draws from them when it is called.
+# It seeds everybody's generators when it is imported, and tells what it draws when it is called.
 RUDE = """
     import random
     import numpy as np
     import torch
     from rlbench import hookimpl
-    from rlbench.types import Advantage
+    from rlbench.types import LossTerms
 
     for seed in (random.seed, np.random.seed, torch.manual_seed):
         seed(0)
 
-    def rude(rollout):
-        noise = random.random() + float(np.random.rand()) + float(torch.rand(()))
-        return Advantage((rollout.reward[:, None] - noise).expand(rollout.mask.shape).clone())
+    def rude(batch):
+        drawn = (random.random(), float(np.random.rand()), float(torch.rand(())))
+        metrics = {f"drawn_{i}": torch.full_like(batch.logp, x) for i, x in enumerate(drawn)}
+        return LossTerms(-batch.advantages * batch.logp * sum(drawn), metrics)
 
     @hookimpl
-    def rlbench_register_estimators(register):
+    def rlbench_register_losses(register):
         register("rude", f"{__name__}:rude", summary="Seeds what is not its own.")
 """
 
@@ -46,8 +49,8 @@ def test_the_same_bytes_alone_in_any_company_in_any_order_with_any_number_of_wor
 ):
     plugin = str(module("rude_plugin", RUDE))
 
-    def plan(estimator: str) -> list[Planned]:
-        specs = make_specs("0,1", settings=SETTINGS, plugins=(plugin,), estimator=estimator)
+    def plan(loss: str) -> list[Planned]:
+        specs = make_specs("0,1", settings=SETTINGS, plugins=(plugin,), loss=loss)
         return [Planned(run_id(spec), spec) for spec in specs]
 
     def numbers(name: str, runs: list[Planned], workers: int) -> dict[str, tuple[bytes, ...]]:
@@ -62,11 +65,14 @@ def test_the_same_bytes_alone_in_any_company_in_any_order_with_any_number_of_wor
             for run in runs
         }
 
-    polite, rude = plan("gae"), plan("rude")
+    polite, rude = plan("clip"), plan("rude")
     alone = numbers("alone", polite, workers=1)
     together = numbers("together", [*polite, *rude], workers=8)
     assert numbers("reversed", [*rude, *polite][::-1], workers=1) == together
     assert numbers("rude-first", [*rude, *polite], workers=2) == together
     assert together.items() >= alone.items()
-    # what the plugin draws depends on the run's seed all the same
-    assert len({content[0] for content in together.values()}) == 4
+    # what the plugin draws is the run's own: from no generator the same number at both seeds
+    rows = [next(csv.DictReader(together[run.run_id][0].decode().splitlines())) for run in rude]
+    drawn = [[v for name, v in row.items() if "drawn_" in name] for row in rows]
+    assert [len(values) for values in drawn] == [3, 3]
+    assert not set(drawn[0]) & set(drawn[1])
