@@ -26,6 +26,7 @@ class Check:
 
     rule: Rule
     subject: Subject
+    earlier: tuple[Rule, ...] = ()  # those that may explain what it finds
 
     def __str__(self) -> str:
         return f"{self.subject.kind} {self.subject.name}: {self.rule.says}"
@@ -35,7 +36,8 @@ class Check:
 
         Raises:
             AssertionError: Naming the component, its owner, the rule, the fault and what to do.
-            unittest.SkipTest: The component declares that it breaks this rule, with its reason.
+            unittest.SkipTest: The component declares that it breaks this rule, with its reason; or
+                an earlier rule fails for the same cause, and tells what to do.
         """
         reason = self.subject.exceptions.get(self.rule.name)
         if reason is not None:
@@ -43,12 +45,34 @@ class Check:
         try:
             self.rule.test(self.subject)
         except Fault as fault:
-            subject = self.subject
-            message = (
-                f"{subject.kind} {subject.name} ({subject.owner}) breaks {self.rule.name!r} "
-                f"({self.rule.says}): {fault}. {self.rule.mend}."
-            )
-            raise AssertionError(message) from fault.__cause__
+            for rule in self.earlier:
+                if _explains(rule, self.subject, fault):
+                    told = f"{self.rule.name}: it can't be judged before {rule.name!r} holds"
+                    raise unittest.SkipTest(f"{told}; see there") from None
+            raise AssertionError(self._message(fault)) from fault.__cause__
+
+    def _message(self, fault: Fault) -> str:
+        subject, mend = self.subject, self.rule.mend if fault.mend is None else fault.mend
+        told = (
+            f"{subject.kind} {subject.name} ({subject.owner}) breaks {self.rule.name!r} "
+            f"({self.rule.says}): {fault}."
+        )
+        return f"{told} {mend}." if mend else told
+
+
+def _explains(rule: Rule, subject: Subject, fault: Fault) -> bool:
+    """Whether an earlier rule finds the sort of fault that it explains, and this is one too."""
+    # one that may be broken on purpose tells nothing of the others
+    if rule.explains is None or rule.name in subject.exceptions:
+        return False
+    if isinstance(fault, rule.explains):
+        try:
+            rule.test(subject)
+        except rule.explains:
+            return True
+        except Fault:
+            return False
+    return False
 
 
 def checks(
@@ -106,13 +130,14 @@ def checks(
             exceptions=dict(exceptions or {}),
             options=chosen,
         )
-    known = [rule.name for rule in RULES[kind]]
+    rules = RULES[kind]
+    known = [rule.name for rule in rules]
     for name in subject.exceptions:
         if name not in known:
             raise UsageError.unknown(
                 f"conformance rule in exceptions of {subject.name}", name, known
             )
-    return [Check(rule, subject) for rule in RULES[kind]]
+    return [Check(rule, subject, rules[:i]) for i, rule in enumerate(rules)]
 
 
 def _find(kind: str, name: str, plugins: Sequence[str | Path | ModuleType]) -> Component:

@@ -11,13 +11,17 @@ import torch
 from rlbench import masked
 from rlbench.testing.inputs import make_rollout
 from rlbench.testing.rule import (
+    Differs,
     Fault,
-    Rule,
     Subject,
+    Unanswered,
     check_close,
     check_options,
     check_tensor,
     check_untouched,
+    rule,
+    undeclared_needs,
+    when,
 )
 from rlbench.types import Advantage, Rollout
 
@@ -44,12 +48,13 @@ def _rollout(subject: Subject, reward: list[float], group: list[int], **wide: An
     return make_rollout(reward=reward, group=group, **defaults | given | wide)
 
 
-def _example(subject: Subject, dtype: torch.dtype = torch.float64) -> Rollout:
+def _example(
+    subject: Subject, dtype: torch.dtype = torch.float64, *, eighth: float = torch.nan
+) -> Rollout:
     """Three interleaved groups of four: gaps, unequal lengths, a cut row and an unscorable one."""
-    nan = float("nan")
     return _rollout(
         subject,
-        [1.0, 0.0, 0.5, 0.0, 1.0, 2.0, 0.0, nan, 0.25, 1.0, 0.0, 3.0],
+        [1.0, 0.0, 0.5, 0.0, 1.0, 2.0, 0.0, eighth, 0.25, 1.0, 0.0, 3.0],
         [7, -2, 40] * 4,
         mask=[[1, 1, 1, 0, 0], [1, 0, 1, 1, 0], [1, 1, 0, 0, 0], [1, 1, 1, 1, 1]] * 3,
         truncated=[False, False, False, True] * 3,
@@ -57,10 +62,15 @@ def _example(subject: Subject, dtype: torch.dtype = torch.float64) -> Rollout:
     )
 
 
+def _plain(subject: Subject, dtype: torch.dtype = torch.float64) -> Rollout:
+    """The same, and all rows have a reward."""
+    return _example(subject, dtype, eighth=1.0)
+
+
 def _estimate(subject: Subject, rollout: Rollout) -> Advantage:
     result = subject(rollout)
     if not isinstance(result, Advantage):
-        raise Fault(f"it returned a {type(result).__name__} instead of an Advantage")
+        raise Unanswered(f"it returned a {type(result).__name__} instead of an Advantage")
     check_tensor("advantages", result.advantages, rollout.token_reward, rollout.trained)
     if result.returns is not None:
         check_tensor("returns", result.returns, rollout.token_reward, rollout.trained)
@@ -97,34 +107,84 @@ def _replace_wide(rollout: Rollout, change: Any, names: Sequence[str] | None = N
     return replace(rollout, **changed)
 
 
+@rule(
+    "one rollout, then keyword-only options with defaults",
+    "Write f(rollout, *, option: float = 1.0)",
+    explains=Unanswered,
+)
 def options(subject: Subject) -> None:
     """The signature can be read by the host."""
     check_options(subject, data=1)
 
 
+@rule(
+    "advantages have the shape and dtype of token_reward, finite and detached",
+    "Return Advantage(advantages, returns), with one finite number for each token: "
+    "outcome[:, None].expand(rollout.mask.shape)",
+    explains=Unanswered,
+)
 def output(subject: Subject) -> None:
     """Shape, dtype, finiteness, detachment, and the critic's targets."""
     for dtype in (torch.float32, torch.float64):
-        answer = _estimate(subject, _example(subject, dtype))
-        if answer.advantages.requires_grad:
-            raise Fault("the advantages carry a gradient")
+        with undeclared_needs(subject, _plain, OPTIONAL):
+            answer = _estimate(subject, _plain(subject, dtype))
+        for what, x in (("advantages", answer.advantages), ("returns", answer.returns)):
+            if x is not None and x.requires_grad:
+                raise Fault(f"the {what} carry a gradient", "Detach them: x.detach()")
         if "values" in subject.needs and answer.returns is None:
             raise Fault("it needs values, but returned no returns for the critic to learn")
 
 
+@rule("the same rollout gives the same answer", "Draw nothing at random", explains=Differs)
+def determinism(subject: Subject) -> None:
+    """The same rollout gives the same bits."""
+    first, second = (_estimate(subject, _plain(subject)).advantages for _ in range(2))
+    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        raise Differs("two calls with the same rollout differ")
+
+
+@rule(
+    "groups may have any size",
+    "Take rows by rollout.group, however many, divide by max(n - 1, 1) and give a group of one 0",
+    explains=Unanswered,
+)
+def group_sizes(subject: Subject) -> None:
+    """Unscorable rows leave groups of any size, one among them."""
+    rollout = _rows(_plain(subject), torch.tensor([0, 1, 3, 4, 2, 6]))
+    with when("with groups of three, two and one"):
+        _estimate(subject, rollout)
+
+
+@rule(
+    "rows without a reward take no part",
+    "Use rollout.scored in every statistic, and give those rows 0",
+    explains=Unanswered,
+)
+def unscorable_rows(subject: Subject) -> None:
+    """A row without a reward changes nothing for the others and learns nothing."""
+    rollout = _example(subject)
+    with when("with a reward of NaN"):
+        answer = _estimate(subject, rollout)
+    scored = rollout.scored
+    if (answer.advantages[~scored] != 0).any():
+        raise Fault("a row whose reward is NaN has an advantage other than 0")
+    alone = _estimate(subject, _rows(rollout, scored))
+    with when("beside a reward of NaN"):
+        _compare(_answer_rows(answer, scored), alone, rollout.trained[scored])
+    with when("with a group whose only reward is NaN"):
+        _estimate(subject, _rows(rollout, torch.tensor([0, 7, 2])))
+
+
+@rule("inputs are not changed", "Work on new tensors: x - y, not x -= y")
 def inputs(subject: Subject) -> None:
     """Inputs are shared with the host and other components."""
     check_untouched(subject, _example(subject))
 
 
-def determinism(subject: Subject) -> None:
-    """The same rollout gives the same bits."""
-    first = _estimate(subject, _example(subject)).advantages
-    second = _estimate(subject, _example(subject)).advantages
-    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
-        raise Fault("two calls with the same rollout differ")
-
-
+@rule(
+    "masked tokens do not matter",
+    "Select with torch.where(rollout.trained, x, 0); NaN * 0 is NaN",
+)
 def masked_tokens(subject: Subject) -> None:
     """Anything may lie under a False."""
     rollout = _example(subject)
@@ -135,13 +195,11 @@ def masked_tokens(subject: Subject) -> None:
         spoilt = _replace_wide(
             rollout, lambda x, j=junk: masked.select(x, rollout.trained, j), names
         )
-        try:
+        with when(f"with {junk} under the mask of {', '.join(names)}"):
             _compare(_estimate(subject, spoilt), expected, rollout.trained)
-        except Fault as fault:
-            where = f"with {junk} under the mask of {', '.join(names)}"
-            raise Fault(f"{where}, {fault}") from fault.__cause__
 
 
+@rule("the padding width does not matter", "Take means over rollout.trained, never over the width")
 def padding(subject: Subject) -> None:
     """The padded width depends on what else is in the batch."""
     rollout = _example(subject)
@@ -163,6 +221,10 @@ def padding(subject: Subject) -> None:
     _compare(Advantage(found.advantages[:, :width], returns), expected, rollout.trained)
 
 
+@rule(
+    "moving tokens apart by masked ones moves only the answer",
+    "Step from each trained token to the next: carry values and sums over a False",
+)
 def gaps(subject: Subject) -> None:
     """What the policy did not write, a tool's answer say, is no step of its own.
 
@@ -181,13 +243,14 @@ def gaps(subject: Subject) -> None:
     wide = ("completion_ids", "mask", *_wide(rollout))
     found = _estimate(subject, _replace_wide(rollout, open_gap, wide))
     returns = None if found.returns is None else close_gap(found.returns)
-    try:
+    with when("with two masked tokens after the first of each row"):
         _compare(Advantage(close_gap(found.advantages), returns), expected, rollout.trained)
-    except Fault as fault:
-        told = f"with two masked tokens after the first of each row, {fault}"
-        raise Fault(told) from fault.__cause__
 
 
+@rule(
+    "a penalty in token_reward reaches the answer",
+    "Read token_reward, summed over rollout.trained; reward has no KL penalty in it",
+)
 def kl_in_reward(subject: Subject) -> None:
     """With place=reward the KL penalty lies on every token, and ``reward`` does not have it."""
     rollout = _rollout(subject, [0.0, 1.0, 0.0, 0.0], [0, 0, 0, 0], mask=[[1] * 3] * 4)
@@ -199,6 +262,10 @@ def kl_in_reward(subject: Subject) -> None:
         raise Fault("a penalty of 3 on the first token of a row changed no advantage")
 
 
+@rule(
+    "the order of rows does not matter",
+    "Group by rollout.group (rlbench.masked.group_mean), not by reshape",
+)
 def row_order(subject: Subject) -> None:
     """Groups are told by their ids, not by their place."""
     rollout = _example(subject)
@@ -208,6 +275,7 @@ def row_order(subject: Subject) -> None:
     _compare(found, expected, rollout.trained[order])
 
 
+@rule("group ids are only names", "Use rlbench.masked.group_mean, which takes any ids")
 def group_labels(subject: Subject) -> None:
     """Ids are names, not numbers."""
     rollout = _example(subject)
@@ -215,24 +283,10 @@ def group_labels(subject: Subject) -> None:
     _compare(_estimate(subject, renamed), _estimate(subject, rollout), rollout.trained)
 
 
-def group_sizes(subject: Subject) -> None:
-    """Unscorable rows leave groups of any size, one and none among them."""
-    rollout = _example(subject)
-    _estimate(subject, _rows(rollout, torch.tensor([0, 1, 3, 4, 2, 6])))
-    _estimate(subject, _rows(rollout, torch.tensor([0, 7, 1])))
-
-
-def unscorable_rows(subject: Subject) -> None:
-    """A row without a reward changes nothing for the others and learns nothing."""
-    rollout = _example(subject)
-    answer = _estimate(subject, rollout)
-    scored = rollout.scored
-    if (answer.advantages[~scored] != 0).any():
-        raise Fault("a row whose reward is NaN has an advantage other than 0")
-    alone = _estimate(subject, _rows(rollout, scored))
-    _compare(_answer_rows(answer, scored), alone, rollout.trained[scored])
-
-
+@rule(
+    "a group of equal rewards gives exactly 0",
+    "Ask rlbench.masked.group_constant before dividing",
+)
 def equal_rewards(subject: Subject) -> None:
     """Equal rewards carry no signal, and rounding residue must not become one.
 
@@ -243,7 +297,10 @@ def equal_rewards(subject: Subject) -> None:
     for dtype, value, n in product(
         (torch.float32, torch.float64), (0.0, 0.1, 1 / 3, 4.2, -7.7, 1e4), (2, 3, 7, 16)
     ):
-        rollout = _rollout(subject, [value] * n + [1.0, 0.0], [5] * n + [1, 1], dtype=dtype)
+        reward, group = [value] * n + [1.0, 0.0], [5] * n + [1, 1]
+        # of unequal length, so that a mean over all tokens is not 0
+        mask = [[1, 1]] * (n + 1) + [[1, 0]]
+        rollout = _rollout(subject, reward, group, mask=mask, dtype=dtype)
         if rollout.values is not None:
             rollout = replace(rollout, values=torch.full_like(rollout.values, 0.3))
         advantages = _estimate(subject, rollout).advantages[:n]
@@ -252,6 +309,7 @@ def equal_rewards(subject: Subject) -> None:
             raise Fault(f"{n} equal rewards of {value:.6g} in {dtype} gave {worst:.3g}")
 
 
+@rule("a better outcome has a higher advantage", "Positive means better than expected")
 def sign(subject: Subject) -> None:
     """Positive means better than expected."""
     rollout = _rollout(subject, [0.0, 1.0, 0.0, 0.0], [0, 0, 0, 0])
@@ -262,77 +320,77 @@ def sign(subject: Subject) -> None:
         raise Fault(f"rewards 0, 1, 0, 0 gave mean advantages {mean.tolist()}")
 
 
+@rule(
+    "finite rewards give finite advantages",
+    "Take statistics in float64 and add an eps to what you divide by",
+)
 def large_rewards(subject: Subject) -> None:
     """Finite rewards give finite advantages."""
     for reward in ([1e4, -1e4, 1e4, 0.0], [1.0, 1.0 + 2e-7, 1.0, 1.0], [-1e4, -1e4, -1e4, 1e-30]):
-        _estimate(subject, _rollout(subject, reward, [0, 0, 0, 0], dtype=torch.float32))
+        with when(f"with rewards {reward}"):
+            _estimate(subject, _rollout(subject, reward, [0, 0, 0, 0], dtype=torch.float32))
 
 
-RULES = tuple(
-    Rule(name=test.__name__, says=says, mend=mend, test=test)
-    for test, says, mend in (
-        (
-            options,
-            "one rollout, then keyword-only options with defaults",
-            "Write f(rollout, *, option: float = 1.0)",
-        ),
-        (
-            output,
-            "advantages have the shape and dtype of token_reward, finite and detached",
-            "Return Advantage(advantages, returns), and declare in needs= what you read",
-        ),
-        (inputs, "inputs are not changed", "Work on new tensors: x - y, not x -= y"),
-        (determinism, "the same rollout gives the same answer", "Draw nothing at random"),
-        (
-            masked_tokens,
-            "masked tokens do not matter",
-            "Select with torch.where(rollout.trained, x, 0); NaN * 0 is NaN",
-        ),
-        (
-            padding,
-            "the padding width does not matter",
-            "Take means over rollout.trained, never over the width",
-        ),
-        (
-            gaps,
-            "moving tokens apart by masked ones moves only the answer",
-            "Step from each trained token to the next: carry values and sums over a False",
-        ),
-        (
-            kl_in_reward,
-            "a penalty in token_reward reaches the answer",
-            "Read token_reward, summed over rollout.trained; reward has no KL penalty in it",
-        ),
-        (
-            row_order,
-            "the order of rows does not matter",
-            "Group by rollout.group (rlbench.masked.group_mean), not by reshape",
-        ),
-        (
-            group_labels,
-            "group ids are only names",
-            "Use rlbench.masked.group_mean, which takes any ids",
-        ),
-        (
-            group_sizes,
-            "groups may have any size",
-            "Divide by max(n - 1, 1) and give a group of one 0",
-        ),
-        (
-            unscorable_rows,
-            "rows without a reward take no part",
-            "Use rollout.scored in every statistic, and give those rows 0",
-        ),
-        (
-            equal_rewards,
-            "a group of equal rewards gives exactly 0",
-            "Ask rlbench.masked.group_constant before dividing",
-        ),
-        (sign, "a better outcome has a higher advantage", "Positive means better than expected"),
-        (
-            large_rewards,
-            "finite rewards give finite advantages",
-            "Take statistics in float64 and add an eps to what you divide by",
-        ),
-    )
+@rule(
+    "a NaN in what it reads stays visible",
+    "Do not replace NaN (nan_to_num, nanmean, a comparison that is False for it); the host "
+    "has to see it to fail the run",
+)
+def nan_visible(subject: Subject) -> None:
+    """A broken critic or reference must fail its run, not train on.
+
+    A number counts as read if one more or one less moves the answer. That a row could not be scored
+    is said by ``reward``, and by ``greedy_reward`` of a baseline, so NaN in those is no fault.
+    """
+    rollout = _example(subject)
+    expected = _estimate(subject, rollout)
+    live = [cell for cell in rollout.trained.nonzero().tolist() if cell[0] in (0, 3)]
+    names = [name for name in ("last_value", *_wide(rollout)) if getattr(rollout, name) is not None]
+    for name, cell in product(names, live):
+        place = cell[: getattr(rollout, name).ndim]
+        if _shows_nan(subject, _moved(rollout, name, place, torch.nan)):
+            continue
+        for step in (1.0, -1.0):
+            answer = _estimate(subject, _moved(rollout, name, place, step))
+            try:
+                _compare(answer, expected, rollout.trained)
+            except Differs:
+                where = ", token ".join(map(str, place))
+                told = f"a NaN in {name} at row {where} left every advantage finite"
+                raise Differs(told) from None
+
+
+def _moved(rollout: Rollout, name: str, place: list[int], by: float) -> Rollout:
+    """Add to one number of a tensor."""
+    x = getattr(rollout, name).clone()
+    x[tuple(place)] += by
+    return replace(rollout, **{name: x})
+
+
+def _shows_nan(subject: Subject, rollout: Rollout) -> bool:
+    """Whether the answer is not finite at some trained token, or is refused."""
+    try:
+        _estimate(subject, rollout)
+    except Unanswered:
+        return True
+    return False
+
+
+RULES = (
+    options,
+    output,
+    determinism,
+    group_sizes,
+    unscorable_rows,
+    inputs,
+    masked_tokens,
+    padding,
+    gaps,
+    kl_in_reward,
+    row_order,
+    group_labels,
+    equal_rewards,
+    sign,
+    large_rewards,
+    nan_visible,
 )

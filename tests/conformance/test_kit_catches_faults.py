@@ -1,5 +1,6 @@
 """Each planted fault must be found by its rule, with a message that helps."""
 
+import contextlib
 import math
 import random
 import unittest
@@ -18,7 +19,8 @@ def findings(kind, component, **more):
     found = {}
     for check in checks(kind, component, **more):
         try:
-            check()
+            with contextlib.suppress(unittest.SkipTest):  # told by an earlier rule
+                check()
         except AssertionError as error:
             found[check.rule.name] = str(error)
     return found
@@ -188,7 +190,7 @@ def reads_undeclared_values(rollout):
         (bare_tensor, "output", "a Tensor instead of an Advantage"),
         (other_dtype, "output", "dtype torch.float16"),
         (carries_a_gradient, "output", "carry a gradient"),
-        (reads_undeclared_values, "output", "TypeError.*declare in needs="),
+        (reads_undeclared_values, "output", "TypeError.*needs=\\('values',\\)"),
     ],
 )
 def test_faults_of_estimators_are_found(component, rule, told):
@@ -300,7 +302,7 @@ def loss_option_without_default(batch, *, eps):
         (exponentiates_first, "masked_tokens", "under the mask"),
         (masks_by_multiplying, "masked_tokens", "with nan under the mask"),
         (hides_nan, "nan_visible", "a NaN log-prob became a loss of"),
-        (detaches_the_policy, "on_policy_gradient", "no gradient reaches logp"),
+        (detaches_the_policy, "trainable", "no gradient reaches logp"),
         (weighs_twice, "on_policy_gradient", "the gradient is -2 instead of -1"),
         (hides_a_weight, "value_gradient", "exceptions="),
         (centres_over_the_width, "padding", "never over the width"),
@@ -422,7 +424,7 @@ class StopsPerhaps(SoundController):
         (MovedByNaN, "nan_ignored", "a NaN measurement after one of 12"),
         (Backwards, "monotone", "sign of the error"),
         (NoCoefficient, "start", "coef is None"),
-        (WithoutSamples, "not_finite", "raised TypeError"),
+        (WithoutSamples, "update", "unexpected keyword argument 'samples'"),
         (OddStatistic, "start", "statistic is 'median'"),
         (TargetWithoutDefault, "options", "option target has no default"),
         (Restless, "determinism", "two controllers"),

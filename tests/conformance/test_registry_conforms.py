@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from rlbench.plugin.loading import load
@@ -36,6 +38,24 @@ def test_component_conforms(check):
 )
 def test_component_conforms_with_other_options(check):
     check()
+
+
+@pytest.mark.parametrize(
+    ("component", "rule"),
+    [
+        pytest.param(c, rule, id=f"{c.kind} {c.name}: {rule}")
+        for c in COMPONENTS
+        for rule in c.exceptions
+    ],
+)
+def test_no_declared_exception_is_idle(component, rule):
+    (check,) = (
+        check
+        for check in checks(component.kind, replace(component, exceptions={}))
+        if check.rule.name == rule
+    )
+    with pytest.raises(AssertionError, match=f"{component.name} .* breaks '{rule}'"):
+        check()
 
 
 def test_the_built_ins_are_among_them():

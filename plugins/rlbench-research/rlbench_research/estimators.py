@@ -64,8 +64,9 @@ def max_rl(rollout: Rollout) -> Advantage:
     centred, counted, _ = _centred(rollout)
     outcome = masked.total(rollout.token_reward.double(), rollout.trained, 1)
     mean = masked.group_mean(outcome, counted, rollout.group)
-    # Outcomes of both signs can cancel to a mean that is only rounding residue.
-    usable = mean > 1e-6 * masked.group_mean(outcome.abs(), counted, rollout.group)
+    # Outcomes of both signs can cancel to a mean that is only rounding residue. Asked this way
+    # round, a mean of NaN is usable, and seen.
+    usable = ~(mean <= 1e-6 * masked.group_mean(outcome.abs(), counted, rollout.group))
     return _to_tokens(masked.select(centred / torch.where(usable, mean, 1.0), usable), rollout)
 
 
