@@ -49,6 +49,9 @@ elsewhere
     start with a colon: ``{":clip_ratio": "eps"}``. Advice that is one name takes the same values;
     other advice starts with what to write: ``{":scale": "std=false for none"}``.
 
+A plugin written for a later version of these hooks says so at its top, ``RLBENCH_API = 2``: an
+rlbench that has `API` 1 then refuses it by name, instead of failing somewhere inside.
+
 When they are called: once per plugin, when a command first needs to know the components; built-ins
 first, then entry points in order of (distribution, name), then ``--plugin`` files in the order
 given. No order changes what a name means. All registrations of a plugin count, or none does.
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROJECT = "rlbench"
+API = 1  # of the hooks; one more when a plugin could rely on something new
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)

@@ -79,6 +79,7 @@ def stage(host: pluggy.PluginManager, plugin: object, owner: Owner) -> tuple[Com
             ) from None
         if any(plugin is known for known in host.get_plugins()):
             return ()
+        _check_api(plugin)
         hooks = list(_hooks(plugin))
         try:
             host.register(plugin, name=str(id(plugin)))
@@ -90,6 +91,18 @@ def stage(host: pluggy.PluginManager, plugin: object, owner: Owner) -> tuple[Com
             if isinstance(error, pluggy.PluginValidationError):
                 raise PluginError(_unknown_hook(hooks)) from error
             raise
+
+
+def _check_api(plugin: object) -> None:
+    """Refuse a plugin that was written for hooks which this version doesn't have."""
+    wanted = getattr(plugin, "RLBENCH_API", hookspecs.API)
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
+        raise PluginError(f"RLBENCH_API={wanted!r}: expected a whole number from 1")
+    if wanted > hookspecs.API:
+        raise PluginError(
+            f"it needs hook API {wanted}, and rlbench {__version__} has {hookspecs.API}; upgrade "
+            "rlbench, or take an older version of the plugin"
+        )
 
 
 def _hooks(plugin: object) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 
 from rlbench import hookimpl, hookspecs
@@ -279,3 +281,28 @@ def test_no_hook_is_without_a_kind():
 def test_every_need_of_the_docs_can_be_declared():
     for need in {need for needs in staging.NEEDS.values() for need in needs}:
         assert f"``{need}``" in hookspecs.__doc__
+
+
+def later_plugin(api: str) -> object:
+    module = types.ModuleType("demo_api")
+    code = (
+        f"{START}RLBENCH_API = {api}\n@hookimpl\ndef rlbench_register_losses(register): {REGISTER}"
+    )
+    exec(code, module.__dict__)
+    return module
+
+
+def test_a_plugin_for_later_hooks_is_refused():
+    with pytest.raises(PluginError, match=r"needs hook API 2, and rlbench 0\.1\.0 has 1; upgrade"):
+        staging.stage(staging.manager(), later_plugin("2"), OWNER)
+
+
+@pytest.mark.parametrize("api", ["0", "True", "'2'", "1.5", "None"])
+def test_an_api_that_is_no_version_is_refused(api):
+    with pytest.raises(PluginError, match=r"RLBENCH_API=.*expected a whole number from 1"):
+        staging.stage(staging.manager(), later_plugin(api), OWNER)
+
+
+def test_a_plugin_for_these_hooks_is_taken():
+    (component,) = staging.stage(staging.manager(), later_plugin("1"), OWNER)
+    assert component.name == "mine"
