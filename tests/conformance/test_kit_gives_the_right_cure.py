@@ -238,3 +238,23 @@ def test_one_rule_tells_the_fault_and_its_cure(kind, component, rule, found, cur
     assert waiting
     for name, reason in waiting.items():
         assert reason == f"{name}: it can't be judged before {rule!r} holds; see there"
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "ends"),
+    [
+        ("estimator", misspells_a_field, "'Rollout' object has no attribute 'rewards'."),
+        ("loss", misspells_an_input, "'PolicyBatch' object has no attribute 'log_probs'."),
+        ("kl", FailsAtStart, "it raised ZeroDivisionError: float division by zero."),
+    ],
+)
+def test_an_error_that_speaks_for_itself_gets_no_advice(kind, component, ends):
+    failed, _ = judge(kind, component)
+    (message,) = failed.values()
+    assert message.endswith(ends)
+
+
+def test_a_rule_that_is_broken_on_purpose_hides_nothing():
+    failed, waiting = judge("loss", detaches, exceptions={"trainable": "it trains nothing"})
+    assert "no gradient reaches logp" in failed["on_policy_gradient"]
+    assert waiting == {"trainable": "trainable: it trains nothing"}
