@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rlbench import __version__
+from rlbench.cli.compare import compare
 from rlbench.cli.components import list_, plugins_, show
 from rlbench.cli.plan import plan
 from rlbench.cli.results import export, merge, rm, why
@@ -30,6 +31,7 @@ Examples:
   rlbench run -l clip -l clip:eps=0.1 --set lr=3e-4,1e-3
   rlbench run -l my_loss --plugin my_loss.py
   rlbench table --format github
+  rlbench compare --baseline group+clip
   rlbench show loss clip""",
 )
 @click.version_option(__version__, "-V", "--version", message="rlbench %(version)s")
@@ -40,5 +42,5 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (run, plan, table, export, merge, rm, why, list_, show, plugins_):
+for _command in (run, plan, table, compare, export, merge, rm, why, list_, show, plugins_):
     cli.add_command(_command)

@@ -1,0 +1,170 @@
+"""Find the one cell that a text such as ``group+clip`` names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from rlbench.errors import NothingSelected, UsageError, nearest
+from rlbench.report.cells import KINDS, Cell, differing
+from rlbench.report.select import select
+from rlbench.report.spelling import spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rlbench.plugin.registry import Registry
+    from rlbench.types import Kind
+
+    Wish = tuple[str | None, str]
+
+LISTED = 20  # cells that a message names
+
+
+def labels_of(cells: Sequence[Cell]) -> list[str]:
+    """Name the columns that tell cells apart; estimator, loss and KL controller if none does."""
+    return differing(cells) or list(KINDS[:3])
+
+
+def spell_cell(cell: Cell, labels: Sequence[str]) -> str:
+    """Name a cell as `find` reads it: ``group+clip``, with settings as ``lr=0.001``."""
+    return "+".join(
+        value if name in KINDS else f"{name}={value}"
+        for name in labels
+        if (value := cell.columns.get(name))
+    )
+
+
+def find(cells: Sequence[Cell], wanted: str | Sequence[Wish], load: Callable[[], Registry]) -> Cell:
+    """Find the cell that is meant.
+
+    A label that is written as the table has it means just that cell, ``gae`` never
+    ``gae:lam=0.9``. What no cell has letter for letter may be an alias, another spelling of a
+    value, or a name without the options that it has there.
+
+    Args:
+        cells: What to choose from, in the order of messages.
+        wanted: Labels joined by ``+`` in any order, settings among them as ``lr=0.001``; or
+            pairs of a column (None for any kind of component) and what it holds.
+        load: Gives the registry, for what is not there letter for letter.
+
+    Raises:
+        UsageError: No cell, or more than one, is named so; lists the cells.
+    """
+    finder = _Finder(cells, load)
+    wishes = finder.words(wanted) if isinstance(wanted, str) else list(wanted)
+    shown = wanted if isinstance(wanted, str) else ", ".join(f"{c} {text}" for c, text in wishes)
+    found = finder.all_of(wishes)
+    if len(found) == 1:
+        return cells[found[0]]
+    names = [spell_cell(cell, labels_of(cells)) for cell in cells]
+    if found:
+        fitting = _listed([names[number] for number in found])
+        raise UsageError(f"--baseline {shown!r} fits {len(found)} cells: {fitting}; name one")
+    near = nearest(shown, names)
+    meant = f"; did you mean {near!r}?" if near else ";"
+    why = f" ({finder.refused})" if finder.refused else ""
+    raise UsageError(f"--baseline {shown!r}: no such cell{why}{meant} there are: {_listed(names)}")
+
+
+def only_pair(cells: Sequence[Cell]) -> Cell:
+    """Take the first of two cells as the baseline that nobody named.
+
+    Args:
+        cells: In the order of the table.
+
+    Raises:
+        UsageError: There are more than two; shows how to name one.
+    """
+    if len(cells) == 2:
+        return cells[0]
+    names = [spell_cell(cell, labels_of(cells)) for cell in cells]
+    raise UsageError(
+        f"{len(cells)} cells and no baseline; write --baseline {_quoted(names[0])}, "
+        f"or another of: {_listed(names)}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more
+
+
+def _quoted(name: str) -> str:
+    from shlex import quote
+
+    return quote(name)
+
+
+class _Finder:
+    """Which cells a word fits, looked up once a word."""
+
+    def __init__(self, cells: Sequence[Cell], load: Callable[[], Registry]) -> None:
+        self.refused = ""  # what was wrong with the options of a component that is known
+        self._cells = cells
+        self._load = load
+        self._registry: Registry | None = None
+        self._seen: dict[Wish, set[int]] = {}  # of what is not there letter for letter
+
+    def all_of(self, wishes: Sequence[Wish]) -> list[int]:
+        """Numbers of the cells that fit all wishes: letter for letter, else in a wider sense."""
+        if not wishes:
+            return []
+        exact = [self._exact(wish) for wish in wishes]
+        found = set.intersection(*exact)
+        if not found:
+            found = set.intersection(*(self._exact(wish) | self._loose(wish) for wish in wishes))
+        return sorted(found)
+
+    def words(self, text: str) -> list[Wish]:
+        """Cut a text at each ``+``, but for those inside a value (``1e+16``)."""
+        pieces = text.split("+")
+        return next(self._cuts(pieces), [self._wish(piece) for piece in pieces])
+
+    def _cuts(self, pieces: Sequence[str]) -> Iterator[list[Wish]]:
+        if not pieces:
+            yield []
+        for end in range(1, len(pieces) + 1):
+            word = self._wish("+".join(pieces[:end]))
+            if self._exact(word) or self._loose(word):
+                for rest in self._cuts(pieces[end:]):
+                    yield [word, *rest]
+
+    def _wish(self, word: str) -> Wish:
+        name, equals, value = word.strip().partition("=")
+        if equals and any(name.strip() in cell.columns for cell in self._cells):
+            return name.strip(), value.strip()
+        return None, word.strip()
+
+    def _exact(self, wish: Wish) -> set[int]:
+        column, text = wish
+        columns = KINDS if column is None else (column,)
+        return {
+            number
+            for number, cell in enumerate(self._cells)
+            if any(cell.columns.get(name) == text for name in columns)
+        }
+
+    def _loose(self, wish: Wish) -> set[int]:
+        column, text = wish
+        if column is not None and column not in KINDS:
+            return self._exact((column, spelled(text)))
+        if wish not in self._seen:
+            kinds = KINDS if column is None else (column,)
+            self._seen[wish] = set().union(*(self._selected(kind, text) for kind in kinds))
+        return self._seen[wish]
+
+    def _selected(self, kind: str, text: str) -> set[int]:
+        if not text:
+            return set()
+        if self._registry is None:
+            self._registry = self._load()
+        records = [cell.seeds[0].record for cell in self._cells]
+        try:
+            chosen = select(records, self._registry, {cast("Kind", kind): [text]})
+        except NothingSelected:
+            return set()
+        except UsageError as error:
+            self.refused = str(error)
+            return set()
+        kept = {record.run_id for record in chosen}
+        return {number for number, record in enumerate(records) if record.run_id in kept}
