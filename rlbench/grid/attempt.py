@@ -10,23 +10,14 @@ from rlbench.plugin import source
 from rlbench.types import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from rlbench.grid.store import Store
     from rlbench.training.spec import RunSpec
 
 TARGET = "rlbench.grid.worker:execute"
 CHANGED = "SourceChanged"  # type of the error of a run whose name no longer fits its sources
-# Nothing of such a run is stored under the old name.
-RENAMED = {
-    "status": "killed",
-    "error": {
-        "type": CHANGED,
-        "message": "source files changed after this run was named; give the command again, and it "
-        "runs under its new name",
-        "where": None,
-    },
-}
 # A run that diverged is not among them: the same seed diverges again.
 WORTH_ANOTHER = ("failed", "timeout", "killed")
 REMEMBERED = 10  # earlier attempts that a result tells of
@@ -80,10 +71,44 @@ def history(store: Store, run_id: str, seen: int | None) -> dict[str, Any]:
     return {"attempts": before + 1, "earlier": known[-REMEMBERED:]}
 
 
+def renamed(runs: Iterable[Planned]) -> list[Planned]:
+    """Find the runs whose names no longer fit their sources."""
+    catalogue = identity.Catalogue()
+    return [run for run in runs if catalogue.run_id(run.spec) != run.run_id]
+
+
+def changed_files(runs: Iterable[Planned], since_s: float) -> list[str]:
+    """Name the source files of runs that were written after a moment.
+
+    Args:
+        runs: The runs.
+        since_s: The moment, in seconds since the epoch.
+
+    Returns:
+        Sorted names without folders; none if a change left the time of its file as it was.
+    """
+    named: dict[tuple[int, ...], RunSpec] = {}  # the runs of a cell have the same components
+    for run in runs:
+        named.setdefault(tuple(map(id, run.spec.selections.values())), run.spec)
+    files = {file for spec in named.values() for file in identity.sources(spec)}
+    return sorted({file.name for file in files if _written_since(file, since_s)})
+
+
+def _written_since(file: Path, since_s: float) -> bool:
+    try:
+        return file.stat().st_mtime >= since_s
+    except OSError:  # it is gone, which is a change too
+        return True
+
+
+def is_changed(result: Mapping[str, Any]) -> bool:
+    """Whether a run was not done because its sources changed after it was named."""
+    return bool((result.get("error") or {}).get("type") == CHANGED)
+
+
 def worth_another(result: Mapping[str, Any]) -> bool:
     """Whether a run that ended like this may end otherwise when it is tried again."""
-    error = result.get("error") or {}
-    return result["status"] in WORTH_ANOTHER and error.get("type") != CHANGED
+    return result["status"] in WORTH_ANOTHER and not is_changed(result)
 
 
 def job_maker(

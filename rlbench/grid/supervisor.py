@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import identity, signals
-from rlbench.grid.attempt import RENAMED, Flight, Planned, history, job_maker, worth_another
+from rlbench.grid.attempt import (
+    Flight,
+    Planned,
+    changed_files,
+    history,
+    is_changed,
+    job_maker,
+    renamed,
+    worth_another,
+)
 from rlbench.grid.reading import COMPLETE
 from rlbench.grid.store import RESULT, SCHEMA, SPEC, Busy, Store, write_json
 
@@ -36,6 +45,7 @@ class Outcome:
         skipped: Runs that were complete before.
         interrupted: Whether a signal ended it early.
         exit_code: 0 if every requested run is ok, 130 if interrupted, else 1.
+        renamed: Runs that were not started, because their sources changed after the plan.
         records: What is on disk of every run, if there was nothing to do; so it need not be read
             twice.
     """
@@ -45,6 +55,7 @@ class Outcome:
     skipped: int
     interrupted: bool
     exit_code: int
+    renamed: int = 0
     records: Mapping[str, Record] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -126,7 +137,8 @@ def supervise(
         failed=grid.failed,
         skipped=len(done),
         interrupted=grid.interrupted,
-        exit_code=130 if grid.interrupted else int(failed_before + grid.failed > 0),
+        exit_code=130 if grid.interrupted else int(failed_before + grid.failed + grid.renamed > 0),
+        renamed=grid.renamed,
     )
 
 
@@ -149,7 +161,9 @@ class _Grid:
     looked: float = 0.0
     ok: int = 0
     failed: int = 0
+    renamed: int = 0
     interrupted: bool = False
+    began_s: float = field(default_factory=time.time)
 
     def interrupt(self) -> None:
         """Handle a signal; a second one changes nothing more."""
@@ -186,7 +200,7 @@ class _Grid:
             flight = Flight(run, seen, history(self.store, run.run_id, seen))
             job = self.job(flight)
             if job is None:
-                self._end(run, RENAMED)
+                self._rename(run)
             else:
                 self.engine.submit(job)
                 self.flight[run.run_id] = flight
@@ -240,6 +254,8 @@ class _Grid:
             again.left -= 1
             again.failure = result
             self._queue_again(flight, result, last=True)
+        elif is_changed(result):
+            self._rename(flight.run)
         else:
             self._end(flight.run, result)
 
@@ -299,6 +315,28 @@ class _Grid:
             error["message"] = f"{reason}; this could not be written: {cause}"
         return result
 
+    def _rename(self, run: Planned) -> None:
+        """Let go of a run that was named after sources that changed, and of all others like it.
+
+        Nothing is stored under the old name. One that was tried before is a failure still.
+        """
+        others = renamed(self.queue)
+        names = {other.run_id for other in others}
+        self.queue = deque(waiting for waiting in self.queue if waiting.run_id not in names)
+        untried = [one for one in (run, *others) if not self._fail_after_all(one)]
+        self.renamed += len(untried)
+        if untried:
+            self.watcher.renamed(untried, changed_files(untried, self.began_s))
+
+    def _fail_after_all(self, run: Planned) -> bool:
+        """End a run that is not tried again as it ended the last time, if there was one."""
+        again = self.again.pop(run.run_id, None)
+        if not again or not again.failure:
+            return False
+        self.failed += 1
+        self.watcher.ended(run, again.failure)
+        return True
+
     def _end(self, run: Planned, result: Mapping[str, Any]) -> None:
         self.again.pop(run.run_id, None)
         status = result["status"]
@@ -314,10 +352,7 @@ class _Grid:
         waiting, self.queue = self.queue, deque()
         self.busy.clear()
         for run in waiting:
-            again = self.again.pop(run.run_id, None)
-            if again and again.failure:  # not tried again after all
-                self.failed += 1
-                self.watcher.ended(run, again.failure)
+            self._fail_after_all(run)
 
 
 @dataclass

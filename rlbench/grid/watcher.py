@@ -37,6 +37,10 @@ class Watcher(Protocol):
         """A run ended; ``result`` has ``status`` and ``error``, as in ``result.json``."""
         ...
 
+    def renamed(self, runs: Sequence[Planned], files: Sequence[str]) -> None:
+        """Runs are not started: their sources, in ``files`` if known, changed since the plan."""
+        ...
+
     def end(self) -> None:
         """Called once, also after an error."""
         ...
@@ -61,6 +65,9 @@ class Silent:
         """Show nothing."""
 
     def ended(self, run: Planned, result: Mapping[str, Any]) -> None:
+        """Show nothing."""
+
+    def renamed(self, runs: Sequence[Planned], files: Sequence[str]) -> None:
         """Show nothing."""
 
     def end(self) -> None:

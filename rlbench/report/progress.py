@@ -42,7 +42,7 @@ class Lines(Silent):
     def __init__(self, *, out: Path, workers: int, say: Say, quiet: bool = False) -> None:
         self._out, self._workers, self._say, self._quiet = out, workers, say, quiet
         self._counts = {"ok": 0, "failed": 0}
-        self._todo = 0
+        self._todo = self._renamed = 0
 
     def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
         """Say what is about to run."""
@@ -82,6 +82,14 @@ class Lines(Silent):
             return
         self._say(f"{status}: {_with_reason(run, result)}")
         self._say(f"  log: {self._out / 'runs' / run.run_id / 'log.txt'}")
+
+    def renamed(self, runs: Sequence[Planned], files: Sequence[str]) -> None:
+        """Say in one line that runs are not started, and what to do."""
+        self._renamed += len(runs)
+        self._say(
+            f"{', '.join(files) or 'source files'} changed; {count(len(runs), 'run')} not started "
+            "under the old code; give the command again"
+        )
 
     def end(self) -> None:
         """Say how it ended and where the results are."""
@@ -258,6 +266,14 @@ class Display(Lines):
         super().ended(run, result)
         self._redraw()
 
+    def renamed(self, runs: Sequence[Planned], files: Sequence[str]) -> None:
+        """Say so, and take the lines of those that had begun away."""
+        for run in runs:
+            self._remaining.forget(run.run_id)
+            self._remove(run)
+        super().renamed(runs, files)
+        self._redraw()
+
     def end(self) -> None:
         """Take the display down and say how it ended."""
         if self._progress is not None:
@@ -274,7 +290,7 @@ class Display(Lines):
         if self._progress is None or self._overall is None:
             return
         done = sum(self._counts.values())
-        left = self._remaining.seconds(self._todo - done - len(self._bars))
+        left = self._remaining.seconds(self._todo - done - self._renamed - len(self._bars))
         note = f"{done}/{self._todo}"
         if self._counts["failed"]:
             note += f", {self._counts['failed']} failed"

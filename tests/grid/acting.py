@@ -96,6 +96,9 @@ class Watching(Silent):
         self.calls.append(("ended", run.spec.seed))
         self.results[run.spec.seed] = dict(result)
 
+    def renamed(self, runs, files):
+        self.calls.append(("renamed", [run.spec.seed for run in runs], list(files)))
+
     def end(self):
         self.calls.append(("end",))
 

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import os
 import threading
+import time
 from collections import Counter
 
 import pytest
 
 from rlbench.builtin.engines import Local
 from rlbench.grid import supervisor
+from rlbench.grid.experiment import build
+from rlbench.grid.launch import plan
 from rlbench.grid.store import write_json
 from rlbench.grid.supervisor import Outcome, supervise
 from rlbench.grid.watcher import Silent
+from rlbench.plugin.loading import load
 
 from .acting import Scripted, Watching
 from .conftest import make_plan
@@ -170,9 +175,70 @@ def test_a_run_whose_sources_changed_is_not_started_under_its_old_name(grid, mon
     monkeypatch.setattr(supervisor.identity, "canonical", canonical)
     outcome = grid.run("0,1", watcher, engine)
     assert engine.submitted == ["1"]
-    assert (outcome.failed, outcome.exit_code) == (1, 1)
-    assert "give the command again" in watcher.results[0]["error"]["message"]
+    assert (outcome.failed, outcome.renamed, outcome.exit_code) == (0, 1, 1)
+    assert ("renamed", [0], []) in watcher.calls
+    assert 0 not in watcher.results
     assert not grid.store.run_folder(renamed).exists()
+
+
+class Editing(Scripted):
+    """An engine that edits a source file as the first run begins."""
+
+    def __init__(self, answers, file):
+        super().__init__(answers)
+        self.file = file
+
+    def submit(self, job):
+        if not self.submitted:
+            text = self.file.read_text(encoding="utf-8")
+            self.file.write_text(text.replace("return batch", "return 2 * batch"), encoding="utf-8")
+            later = time.time() + 60  # whatever the clock of the file system is worth
+            os.utime(self.file, (later, later))
+        super().submit(job)
+
+
+@pytest.fixture
+def two_losses(tmp_path):
+    """Three seeds of a loss that is edited, then two of one that is not."""
+    file = tmp_path / "my_loss.py"
+    file.write_text(
+        "from rlbench import hookimpl\n\ndef mine(batch):\n    return batch\n\n"
+        "@hookimpl\ndef rlbench_register_losses(register):\n"
+        "    register('mine', ':mine', summary='A loss.')\n",
+        encoding="utf-8",
+    )
+    registry = load([str(file)])
+    mine = build(registry, selections={"loss": ["mine"]}, settings=[], seeds="0-2")
+    return file, plan([*mine, *build(registry, selections={}, settings=[], seeds="3,4")])
+
+
+def test_an_edited_plugin_is_told_once_and_the_rest_goes_on(grid, two_losses):
+    file, runs = two_losses
+    engine, watcher = Editing({}, file), Watching()
+    outcome = supervise(runs, grid.store, engine, workers=1, watcher=watcher)
+    assert engine.submitted == ["0", "3", "4"]
+    assert [call for call in watcher.calls if call[0] == "renamed"] == [
+        ("renamed", [1, 2], ["my_loss.py"])
+    ]
+    assert outcome == Outcome(ok=3, failed=0, skipped=0, interrupted=False, exit_code=1, renamed=2)
+
+
+def test_a_run_whose_worker_finds_other_sources_is_no_failure(grid, two_losses):
+    file, runs = two_losses
+    changed = {"status": "killed", "error": {"type": "SourceChanged", "message": "x"}}
+    engine, watcher = Editing({"0": changed}, file), Watching()
+    outcome = supervise(runs, grid.store, engine, workers=1, watcher=watcher, retries=1)
+    assert engine.submitted == ["0", "3", "4"]
+    assert ("renamed", [0, 1, 2], ["my_loss.py"]) in watcher.calls
+    assert (outcome.ok, outcome.failed, outcome.renamed, outcome.exit_code) == (2, 0, 3, 1)
+
+
+def test_a_run_that_failed_before_its_sources_changed_is_a_failure_still(grid, two_losses):
+    file, runs = two_losses
+    engine, watcher = Editing({"0": {"status": "failed", "error": None}}, file), Watching()
+    outcome = supervise(runs, grid.store, engine, workers=1, watcher=watcher, retries=1)
+    assert (outcome.ok, outcome.failed, outcome.renamed) == (2, 1, 2)
+    assert watcher.results[0]["status"] == "failed"
 
 
 def test_a_result_without_a_readable_specification_is_done_again(grid):

@@ -55,6 +55,32 @@ def test_lines_tell_start_failures_and_end(planned: list[Planned]) -> None:
     assert said[3] == "1 ok, 1 failed, 6 not run; results in out; the same command does the rest"
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_runs_under_old_code_are_one_line_and_not_failures(
+    planned: list[Planned], *, quiet: bool
+) -> None:
+    said: list[str] = []
+    lines = Lines(out=OUT, workers=1, say=said.append, quiet=quiet)
+    lines.begin(planned, done=0, failed=0)
+    del said[:]
+    lines.ended(planned[0], {"status": "ok"})
+    lines.ended(planned[1], {"status": "ok"})
+    lines.renamed(planned[2:], ["my_loss.py"])
+    told = "my_loss.py changed; 6 runs not started under the old code; give the command again"
+    assert said == [told]
+    lines.end()
+    end = "2 ok, 6 not run; results in out; the same command does the rest"
+    assert said == ([told] if quiet else [told, end])
+
+
+def test_a_change_without_a_known_file_is_told_too(planned: list[Planned]) -> None:
+    said: list[str] = []
+    Lines(out=OUT, workers=1, say=said.append).renamed(planned[:1], [])
+    assert said == [
+        "source files changed; 1 run not started under the old code; give the command again"
+    ]
+
+
 def test_quiet_lines_tell_failures_only(planned: list[Planned]) -> None:
     said: list[str] = []
     lines = Lines(out=OUT, workers=1, say=said.append, quiet=True)
