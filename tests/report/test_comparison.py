@@ -190,6 +190,14 @@ def test_equivalent_is_what_the_simultaneous_interval_says(out: Path, write_run)
     assert row(versus(out, margin=0.5), "far").verdict == "+"
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_equivalent_takes_both_ends_inside(out: Path, write_run, sign: int) -> None:
+    # d = 0, .5, .1, .4: mean .25, sd .238, half-width t(3, .975) .238 / 2 = .379: -.13 to .63
+    write(write_run, {"base": [0.5] * 4, "one": [0.5 + sign * x for x in (0.0, 0.5, 0.1, 0.4)]})
+    assert row(versus(out, margin=0.2), "one").verdict == "?"
+    assert row(versus(out, margin=0.7), "one").verdict == "="
+
+
 def test_seeds_that_would_decide(out: Path, write_run) -> None:
     write(write_run, {"base": [0.5] * 5, "one": [0.4, 0.6, 0.45, 0.55, 0.5]})
     found = row(versus(out), "one")
@@ -222,6 +230,8 @@ def test_a_failed_seed_counts_with_the_floor_and_wins_nothing(out: Path, write_r
     assert found.difference.interval.mid == pytest.approx(0.2)  # (.4 + (0 - 0) + .2) / 3
     assert found.improvement is not None
     assert found.improvement.mid == pytest.approx(2 / 3)  # 0 and ok beats the failure
+    assert found.score is not None
+    assert (found.score.n, found.score.mid) == (3, pytest.approx(1.6 / 3))
     text = comparison_table(versus(out))
     assert "0.53*" in text  # (.9 + 0 + .7) / 3
     assert "one: 1 of 3 failed; the others alone: 0.800 (n=2)" in text
@@ -260,7 +270,9 @@ def test_what_can_not_be_tested_says_why(
     found = row(comparison, "one")
     assert (found.verdict, found.reason, found.p) == ("n/a", reason, None)
     assert comparison.family == 1  # what can't be tested does not tighten the rest
-    assert f"n/a: one: {reason}." in comparison_table(comparison)
+    text = comparison_table(comparison)
+    assert f"n/a: one: {reason}." in text
+    assert "0.50-0.50" not in text  # nothing but ties says nothing of wins
     (data,) = [data for data in numbers(comparison) if data["estimator"] == "one"]
     assert data["difference"] == pytest.approx(difference)
     assert data["difference_low"] is data["difference_high"] is data["p_adjusted"] is None
@@ -313,12 +325,12 @@ def test_the_order_of_files_changes_no_byte(out: Path, write_run, format_: str) 
 
 
 def test_cells_with_equal_scores_have_one_order(out: Path, write_run) -> None:
-    for name in ("run10", "run2", "run1"):
+    for name in ("run10", "run2", "run1", "run01"):
         write_run(0, 0.5, estimator=name)
     records = Store(out).read()
     for given in (records, records[::-1]):
         order = [cell.columns["estimator"] for cell in in_order(cells(given))]
-        assert order == ["run1", "run2", "run10"]
+        assert order == ["run01", "run1", "run2", "run10"]
 
 
 def test_data_have_every_digit_and_no_nan(out: Path, write_run) -> None:
@@ -381,10 +393,20 @@ def test_a_table_that_is_too_wide_leaves_out_the_wins_and_never_the_kl(
 
 def test_markdown_and_latex_are_escaped_once(out: Path, write_run) -> None:
     write(write_run, {"base": [0.5, 0.6], "a|b_c": [0.7, 0.9]})
-    github = comparison_table(versus(out), "github").split("\n\n")[0].splitlines()
+    write_run(0, 0.1, estimator="1e5")
+    text = comparison_table(versus(out), "github")
+    assert "| 1e5 " in text
+    github = text.split("\n\n")[0].splitlines()
     assert len({line.replace("\\|", "").count("|") for line in github}) == 1
     latex = comparison_table(versus(out), "latex_booktabs")
     assert r"a|b\_c" in latex
     assert r"\toprule" in latex
     assert r"±95\%" in latex
     assert "\\\\_" not in latex
+
+
+def test_labels_and_numbers_are_printed_letter_for_letter(out: Path, write_run) -> None:
+    write(write_run, {"1e5": [0.5, 0.7], "2e3": [0.75, 0.95]})
+    lines = comparison_table(versus(out, "1e5"), "github").splitlines()[2:4]
+    assert [line.split()[1] for line in lines] == ["2e3", "1e5"]
+    assert " 0.60 " in lines[1]  # not 0.6
