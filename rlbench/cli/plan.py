@@ -39,6 +39,7 @@ def plan(*, every_row: bool, **given: Any) -> None:
             seconds,
             workers=workers,
             width=min(columns(), 100),
+            table_width=columns(),
             every_row=every_row,
         )
     )

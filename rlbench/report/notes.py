@@ -19,13 +19,27 @@ _OF_THE_MACHINE = {
     "versions of rlbench": ("rlbench",),
 }
 
+_MEANS = {
+    "KL": "KL (nats a completion, from the base policy)",
+    "entropy": "entropy (nats)",
+    "length": "length (tokens)",
+    "s": "s (seconds on the clock, without the shared base policy)",
+}
 
-def caption(cells: Sequence[Cell], labels: Sequence[str], *, ascii_only: bool = False) -> list[str]:
+
+def caption(
+    cells: Sequence[Cell],
+    labels: Sequence[str],
+    columns: Sequence[str],
+    *,
+    ascii_only: bool = False,
+) -> list[str]:
     """Say what the columns are and what all rows have in common.
 
     Args:
         cells: The rows.
         labels: The columns that differ between them.
+        columns: Every column of the table; no other is explained.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:
@@ -34,11 +48,12 @@ def caption(cells: Sequence[Cell], labels: Sequence[str], *, ascii_only: bool = 
     same = shared(cells)
     prompts = same.get("eval_prompts")
     held_out = f"{int(prompts):,} held-out prompts" if prompts else "held-out prompts"
+    start = " (start: before training)" if "start" in columns else ""
+    means = [text for name, text in _MEANS.items() if name in columns]
     paragraphs = [
-        f"score: the task's own, greedy, on {held_out}, at the end (start: before training); mean "
+        f"score: the task's own, greedy, on {held_out}, at the end{start}; mean "
         f"over seeds, {'+/-' if ascii_only else '±'} the half-width of its 95% Student t interval. "
-        "n: seeds that ended well/tried. KL (nats a completion, from the base policy), entropy "
-        "(nats), length (tokens), s (seconds on the clock, without the shared base policy): means "
+        f"n: seeds that ended well/tried. {', '.join(means)}: mean{'s' if len(means) > 1 else ''} "
         "over the seeds that ended well."
     ]
     common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]

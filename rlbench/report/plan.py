@@ -9,6 +9,7 @@ from math import prod
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rlbench.report.folding import fold, width_of
 from rlbench.report.progress import count, spell_seconds
 from rlbench.report.spelling import printable, spell_seeds
 from rlbench.report.tables import simple
@@ -122,6 +123,7 @@ def plan_text(
     *,
     workers: int,
     width: int = 80,
+    table_width: int | None = None,
     every_row: bool = False,
 ) -> str:
     """Write a plan.
@@ -131,7 +133,9 @@ def plan_text(
         cells: What is there of it, from `survey`.
         seconds: From `expected_s`.
         workers: Runs at the same time.
-        width: Columns of prose; a table is as wide as its labels.
+        width: Columns of prose.
+        table_width: Columns of the table; where its labels need more, they stand in one column,
+            folded. None means those of prose.
         every_row: Show more than the first 40 cells.
 
     Returns:
@@ -142,7 +146,7 @@ def plan_text(
         total.update(cell.states)
     paragraphs = [
         "\n".join(_axes(request, len(cells), width)),
-        _table(cells, total, every_row=every_row),
+        _table(cells, total, table_width or width, every_row=every_row),
         *(_fill(text, width) for text in _shared(cells)),
         _fill(_ending(request, cells, total, seconds, workers), width),
     ]
@@ -227,19 +231,40 @@ def _spell_how(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else printable(str(value))
 
 
-def _table(cells: Sequence[Cell], total: Counter[str], *, every_row: bool) -> str:
+def _table(cells: Sequence[Cell], total: Counter[str], width: int, *, every_row: bool) -> str:
     """Lay out one row a cell."""
     labels = _differing(cells) or list(_UNNAMED)
     states = [*ALWAYS, *(state for state in SOMETIMES if total[state])]
     shown = cells if every_row else cells[:MOST_ROWS]
-    rows = [
-        [*(_label(cell, name) for name in labels), *(f"{cell.states[s]:,}" for s in states)]
-        for cell in shown
-    ]
-    flush = [*(False for _ in labels), *(True for _ in states)]
-    text = simple([*labels, *states], rows, flush)
+    counts = [[f"{cell.states[state]:,}" for state in states] for cell in shown]
+    names = [[_label(cell, name) for name in labels] for cell in shown]
+    text = _laid_out(labels, names, states, counts)
+    if max(map(width_of, text.splitlines())) > width:
+        column = [max(map(len, texts)) for texts in zip(states, *counts, strict=True)]
+        room = width - sum(size + 2 for size in column)
+        names = [[fold(_name(labels, row), room)] for row in names]
+        text = _laid_out(["cell"], names, states, counts)
     hidden = len(cells) - len(shown)
     return f"{text}\n... and {count(hidden, 'more cell')} (--all shows them)" if hidden else text
+
+
+def _laid_out(
+    labels: Sequence[str],
+    names: Sequence[Sequence[str]],
+    states: Sequence[str],
+    counts: Sequence[Sequence[str]],
+) -> str:
+    rows = [[*name, *numbers] for name, numbers in zip(names, counts, strict=True)]
+    flush = [*(False for _ in labels), *(True for _ in states)]
+    return simple([*labels, *states], rows, flush)
+
+
+def _name(labels: Sequence[str], texts: Sequence[str]) -> str:
+    """Name a cell in one text, as notes below a table of results do."""
+    return ", ".join(
+        text if name in DEFAULT_SELECTIONS else f"{name}={text}"
+        for name, text in zip(labels, texts, strict=True)
+    )
 
 
 def _differing(cells: Sequence[Cell]) -> list[str]:

@@ -8,12 +8,14 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
 from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
-from rlbench.report.notes import caption, notes, shared
+from rlbench.report.folding import fold, width_of
+from rlbench.report.notes import caption, name_of, notes, shared
 from rlbench.report.spelling import printable
 from rlbench.training.settings import Settings
 
@@ -29,6 +31,7 @@ _MEANS = ("reward_mean", "kl_nats", "entropy", "length", "wall_s")
 
 # columns that may be left out, the first one first, where a table is too wide
 _EXPENDABLE = ("s", "length", "entropy", "start")
+_ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
 # formats whose cells end at a bar that is not escaped
 _BAR = {
     "github": "\\|",
@@ -48,6 +51,7 @@ class _Column:
     name: str
     say: Callable[[Cell], str]
     number: bool = True
+    folded: bool = False  # its text has line breaks that are meant
 
 
 def table(
@@ -68,7 +72,8 @@ def table(
         cells: What to show.
         format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
         width: The most columns of the terminal; columns of less weight are left out, and named, to
-            fit. Nothing is ever wrapped or cut. None means no limit.
+            fit. Where that is not enough, ``simple`` names each row in one column, folded, as the
+            notes name it. Nothing is ever cut. None means no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:
@@ -87,15 +92,40 @@ def table(
     body = _body(rows, columns, format)
     left_out: list[str] = []
     for name in _EXPENDABLE:
-        if width is None or max(map(_width, body.splitlines())) <= width:
+        if width is None or _widest(body) <= width:
             break
         columns = [column for column in columns if column.name != name]
         left_out.append(name)
         body = _body(rows, columns, format)
-    below = [*caption(rows, labels, ascii_only=ascii_only), *notes(rows, labels)]
+    if format == "simple" and width is not None and _widest(body) > width:
+        numbers = _columns(rows, [], "+/-" if ascii_only else "±")
+        columns, left_out = _with_names_folded(rows, labels, numbers, width)
+        body = _body(rows, columns, format)
+    shown = [column.name for column in columns]
+    below = [*caption(rows, labels, shown, ascii_only=ascii_only), *notes(rows, labels)]
     if left_out:
         below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    return f"{body}\n\n{_prose(below, format)}"
+    return f"{body}\n\n{_prose(below, format, min(width or PROSE_WIDTH, PROSE_WIDTH))}"
+
+
+def _with_names_folded(
+    rows: Sequence[Cell], labels: Sequence[str], numbers: list[_Column], width: int
+) -> tuple[list[_Column], list[str]]:
+    """Put all labels into one column that takes what the numbers leave; name what is left out."""
+    longest = max(width_of(printable(name_of(cell, labels))) for cell in rows)
+    left_out: list[str] = []
+    for name in ("", *_EXPENDABLE):
+        if name:
+            numbers = [column for column in numbers if column.name != name]
+            left_out.append(name)
+        room = width - _widest(_body(rows, numbers, "simple")) - 2
+        if room >= min(longest, _ENOUGH):
+            break
+
+    def say(cell: Cell) -> str:
+        return fold(printable(name_of(cell, labels)), room)
+
+    return [_Column("cell", say, number=False, folded=True), *numbers], left_out
 
 
 def check_format(name: str) -> None:
@@ -128,7 +158,13 @@ def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
 def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `table`
     """Lay out the table itself."""
     header = [_escape(column.name, format) for column in columns]
-    texts = [[_escape(column.say(cell), format) for column in columns] for cell in rows]
+    texts = [
+        [
+            column.say(cell) if column.folded else _escape(column.say(cell), format)
+            for column in columns
+        ]
+        for cell in rows
+    ]
     if format == "simple":
         return simple(header, texts, [column.number for column in columns])
     from tabulate import tabulate
@@ -147,18 +183,28 @@ def simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
 
     Args:
         header: Names of the columns.
-        texts: The rows, a text a column.
+        texts: The rows, a text a column; a text of several lines stays in its column.
         right: Which columns stand flush right.
     """
-    widths = [max(map(_width, column)) for column in zip(header, *texts, strict=True)]
-    lines = [header, ["-" * width for width in widths], *texts]
+    split = [[text.split("\n") for text in row] for row in texts]
+    columns = zip(header, *split, strict=True)
+    widths = [max(map(width_of, [name, *chain(*cells)])) for name, *cells in columns]
+    lines = [header, ["-" * width for width in widths]]
+    for row in split:
+        lines += [list(line) for line in zip_longest(*row, fillvalue="")]
     return "\n".join(
         "  ".join(
-            " " * (width - _width(text)) + text if flush else text + " " * (width - _width(text))
+            " " * (width - width_of(text)) + text
+            if flush
+            else text + " " * (width - width_of(text))
             for text, width, flush in zip(line, widths, right, strict=True)
         ).rstrip()
         for line in lines
     )
+
+
+def _widest(text: str) -> int:
+    return max(map(width_of, text.splitlines()))
 
 
 def _columns(rows: Sequence[Cell], labels: Sequence[str], sign: str) -> list[_Column]:
@@ -252,14 +298,7 @@ def _escape(text: str, format: str) -> str:  # noqa: A002 - as in `table`
     return text.replace("|", _BAR[format]) if format in _BAR else text
 
 
-def _width(line: str) -> int:
-    """Columns a line takes on a terminal."""
-    from unicodedata import combining, east_asian_width
-
-    return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in line)
-
-
-def _prose(paragraphs: Sequence[str], format: str) -> str:  # noqa: A002 - as in `table`
+def _prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> str:  # noqa: A002 - as in `table`
     """Set caption and notes so that they don't break the document the table goes into."""
     if format in ("github", "pipe", "rst"):
         return "\n\n".join(text.replace("*:", "\\*:") for text in paragraphs)
@@ -272,7 +311,7 @@ def _prose(paragraphs: Sequence[str], format: str) -> str:  # noqa: A002 - as in
         for text in paragraphs
         for line in wrap(
             text,
-            PROSE_WIDTH,
+            width,
             subsequent_indent="  ",
             break_long_words=False,
             break_on_hyphens=False,

@@ -75,7 +75,7 @@ def comparison_table(
     body = _body(comparison.rows, columns, format)
     dropped: list[str] = []
     for key in _EXPENDABLE:
-        if width is None or max(map(tables._width, body.splitlines())) <= width:
+        if width is None or tables._widest(body) <= width:
             break
         dropped += [column.name for column in columns if column.key == key]
         columns = [column for column in columns if column.key != key]

@@ -214,3 +214,30 @@ def test_prose_keeps_to_the_width(planned: Any, store: Store) -> None:
     lines = text(grid, store, width=60)
     assert max(map(len, lines)) <= 60 + len(str(store.root))
     assert {"  timeout  90.5", "  retry    yes"} <= set(lines)
+
+
+def test_labels_too_wide_for_the_screen_are_folded_into_one_column(
+    planned: Any, store: Store
+) -> None:
+    request, runs = planned(
+        "lr=0.0001,0.0003",
+        "aggregation=token_mean,prompt_mean",
+        "entropy_coef=0.0,0.01",
+        estimator=("gae:lam=0.9", "group"),
+        loss=("clip:eps=0.2,eps_high=0.28", "pg"),
+    )
+    cells = survey(runs, store)
+
+    def body(**widths: int) -> list[str]:
+        text = plan_text(request, cells, [None] * 32, workers=1, **widths)
+        return text.split("\n\n")[1].splitlines()
+
+    assert max(map(len, body(table_width=300))) > 80
+    folded = body(width=60)
+    assert max(map(len, folded)) <= 60
+    assert folded[0].split() == ["cell", "done", "missing", "failed"]
+    column = folded[1].index(" ")
+    names = "".join(line[:column].strip() for line in folded[2:]).replace(" ", "")
+    first = "gae:lam=0.9,clip:eps_high=0.28,"
+    assert first in names
+    assert names.count("lr=0.0003") == names.count("entropy_coef=0.01") == 16

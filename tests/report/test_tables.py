@@ -129,13 +129,45 @@ def test_usual_table_fits_80_columns(out: Path, write_run) -> None:
 
 
 def test_too_narrow_leaves_out_columns_and_says_so(out: Path, write_run) -> None:
-    write_run(0, 0.5, loss="x" * 150)
+    write_run(0, 0.5, loss="x" * 25)
     write_run(0, 0.4)
-    text = show(out, width=60)
-    assert "x" * 150 in text
-    assert "Left out for width: s, length, entropy, start" in text
+    text = show(out, width=62)  # 25 + n, start, score, interval, KL
+    assert "x" * 25 in text
+    assert "Left out for width: s, length, entropy (--max-width 0" in text
     assert "entropy" not in text.splitlines()[0]
     assert "entropy" in show(out, width=300).splitlines()[0]
+
+
+def test_labels_too_wide_together_are_folded_and_none_is_cut(out: Path, write_run) -> None:
+    for number in range(3):
+        settings = {"lr": 0.001 * (number + 1), "entropy_coef": number / 10, "microbatches": number}
+        write_run(0, 0.5, estimator=f"gae:lam=0.{number}", loss="x" * 150, settings=settings)
+        write_run(0, 0.4, loss="clip:eps=0.2,eps_high=0.28", settings=settings)
+    wide = show(out).split("\n\n")[0].splitlines()
+    assert max(map(len, wide)) > 80
+    for width in (80, 60, 50):
+        body, below = show(out, width=width).split("\n\n")
+        lines = body.splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[0].split()[:2] == ["cell", "n"]
+        column = lines[1].index(" ")
+        names = "".join(line[:column].strip() for line in lines[2:])
+        assert names.count("x") == 450
+        assert names.replace(" ", "").count("microbatches=2,lr=0.003,entropy_coef=0.2") == 2
+        assert max(map(len, below.splitlines())) <= 80
+
+
+def test_the_legend_explains_only_columns_that_are_there(out: Path, write_run) -> None:
+    write_run(0, 0.5, loss="x" * 25)
+    write_run(0, 0.4)
+    whole = " ".join(show(out).split())
+    assert "(start: before training)" in whole
+    assert "length (tokens)" in whole
+    narrow = " ".join(show(out, width=55).split())
+    assert "start, " not in narrow.split("Left out")[0]
+    assert "before training" not in narrow
+    assert "length (tokens)" not in narrow
+    assert "KL (nats a completion, from the base policy): mean over the seeds" in narrow
 
 
 @pytest.mark.parametrize("format", ["simple", "github", "pipe", "latex", "html", "grid", "tsv"])

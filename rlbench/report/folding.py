@@ -1,0 +1,36 @@
+"""Text in columns of a screen: how wide it is, and where it may be folded."""
+
+from __future__ import annotations
+
+import re
+
+LEAST = 12  # columns that a folded text gets, however narrow the screen
+
+
+def width_of(line: str) -> int:
+    """Columns that a line takes on a terminal."""
+    from unicodedata import combining, east_asian_width
+
+    return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in line)
+
+
+def fold(text: str, room: int) -> str:
+    """Break a label where it is too long: after spaces and commas, else wherever it has to be.
+
+    Args:
+        text: One line.
+        room: Columns there are; `LEAST` if it is less.
+
+    Returns:
+        Lines, the second and later ones indented; no character is lost but spaces at their ends.
+    """
+    room = max(room, LEAST)
+    lines = [""]
+    for piece in re.findall(r"[^ ,]*[ ,]+|[^ ,]+", text):
+        if lines[-1].strip() and width_of(lines[-1] + piece.rstrip()) > room:
+            lines.append("  ")
+        for character in piece:
+            if character != " " and width_of(lines[-1] + character) > room:
+                lines.append("  ")
+            lines[-1] += character
+    return "\n".join(line.rstrip() for line in lines)
