@@ -87,10 +87,38 @@ def of_files(one: Path, other: Path) -> str | None:
 
 
 def _parting(rows: list[list[str]], others: list[list[str]]) -> str:
-    """Find the first row that differs, and name it by its first column."""
+    """Find the first row that differs, named by its first column, in columns that both have."""
     header = rows[0] if rows else []
     if header != (others[0] if others else []):
+        return _parting_of_shared(rows, others)
+    return _parting_of_rows(rows, others)
+
+
+def _parting_of_shared(rows: list[list[str]], others: list[list[str]]) -> str:
+    """Compare the columns that both have: what one logs alone says nothing of the other."""
+    headers = [content[0] if content else [] for content in (rows, others)]
+    shared = [name for name in headers[0] if name in headers[1]]
+    if not shared:
         return "has other columns"
+    alone = [
+        f"only {which} has {', '.join(name for name in header if name not in shared)}"
+        for which, header in zip(("first", "second"), headers, strict=True)
+        if any(name not in shared for name in header)
+    ]
+    kept = [
+        [[row[i] for i in map(header.index, shared) if i < len(row)] for row in content]
+        for content, header in zip((rows, others), headers, strict=True)
+    ]
+    columns = f"{len(shared)} shared column{'s' if len(shared) > 1 else ''}"
+    found = f"is equal in all {columns}"
+    if kept[0] != kept[1]:
+        found = f"{_parting_of_rows(*kept)}, of {columns}"
+    return "; ".join([found, *(alone or ["their order differs"])])
+
+
+def _parting_of_rows(rows: list[list[str]], others: list[list[str]]) -> str:
+    """Find the first row that differs, of two contents with the same columns."""
+    header = rows[0] if rows else []
     for row, other in zip(rows[1:], others[1:], strict=False):
         if row != other:
             apart = [

@@ -86,7 +86,23 @@ HEAD = "update,loss,reward\n"
             "parts at update 2: one of them ends before it",
         ),
         (f"{HEAD}1,1,1\n", f"{HEAD}1,1", "parts at update 1: it is cut there"),
-        (f"{HEAD}1,1,1\n", "update,loss\n1,1\n", "has other columns"),
+        (
+            f"{HEAD}1,1,1\n",
+            "update,loss\n1,1\n",
+            "is equal in all 2 shared columns; only first has reward",
+        ),
+        (
+            f"{HEAD}1,1,1\n2,1,4\n",
+            "update,clipped,reward\n1,9,1\n2,9,5\n",
+            "parts at update 2: reward 4 | 5, of 2 shared columns; only first has loss; "
+            "only second has clipped",
+        ),
+        (
+            f"{HEAD}1,1,1\n",
+            "update,reward,loss\n1,1,1\n",
+            "is equal in all 3 shared columns; their order differs",
+        ),
+        (f"{HEAD}1,1,1\n", "a,b\n1,1\n", "has other columns"),
         (f"{HEAD}1,1,1\n", f"{HEAD}1,1,1", "differs in how it is written"),
         (f"{HEAD}1,1,1\n", None, "is there in one of them only"),
         (f"{HEAD}1,1,1\n", "", "has other columns"),
