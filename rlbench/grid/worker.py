@@ -7,6 +7,7 @@ import copy
 import errno
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from typing import IO, Any
 
 import torch
 
-from rlbench.errors import RunError
+from rlbench.errors import RlbenchError, RunError
 from rlbench.grid import provenance
 from rlbench.grid.reading import COMPLETE, digest
 from rlbench.grid.recorder import RunRecorder
@@ -43,6 +44,8 @@ from rlbench.training.trainer import train
 
 Report = Callable[[Mapping[str, Any]], None]
 MESSAGE_LENGTH = 2000  # of an error in a result; the log has all of it
+PACKAGE = str(Path(__file__).parent.parent)
+STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"]
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -253,21 +256,60 @@ def _failure(error: BaseException) -> dict[str, Any]:
     status = error.status if isinstance(error, RunError) else "failed"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         status = "killed"  # the disk's doing, not the algorithm's: it runs again
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
-    where = None
-    if own:
-        # Two parts of the path are enough to find it, and hold no names of home folders.
-        place = "/".join(Path(own[-1].filename).parts[-2:])
-        where = f"{place}:{own[-1].lineno} in {own[-1].name}"
     return {
         "status": status,
         "error": {
             "type": type(error).__name__,
             "message": str(error)[:MESSAGE_LENGTH],
-            "where": where,
+            "where": _where(error),
         },
     }
+
+
+def _where(error: BaseException) -> str | None:
+    """Find the line to look at: of a plugin in a file if there is one, else of rlbench itself.
+
+    An error of a component reaches the run wrapped in one of rlbench's; what was wrapped is looked
+    at too.
+    """
+    frames = [traceback.extract_tb(one.__traceback__) for one in _chain(error)]
+    tests: list[Callable[[str], bool]] = [
+        lambda file: not (_is_below(file, PACKAGE) or _is_of_library(file)),
+        lambda file: _is_below(file, PACKAGE),
+        lambda _: True,
+    ]
+    for fits in tests:
+        for stack in frames:
+            for frame in reversed(stack):
+                if fits(frame.filename):
+                    # Two parts of the path are enough to find it, and hold no home folders.
+                    place = "/".join(Path(frame.filename).parts[-2:])
+                    return f"{place}:{frame.lineno} in {frame.name}"
+    return None
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """List an error and what it was raised from, or while handling."""
+    found: list[BaseException] = []
+    next_one: BaseException | None = error
+    while isinstance(next_one, RlbenchError) and next_one.__cause__:
+        next_one = next_one.__cause__  # rlbench only gave it a name
+    while next_one is not None and next_one not in found:
+        found.append(next_one)
+        hidden = None if next_one.__suppress_context__ else next_one.__context__
+        next_one = next_one.__cause__ or hidden
+    return found
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return file.startswith(folder + os.sep)
+
+
+def _is_of_library(file: str) -> bool:
+    """Whether a file is Python's own or was installed, or is no file at all."""
+    parts = Path(file).parts
+    installed = "site-packages" in parts or "dist-packages" in parts
+    return file.startswith("<") or installed or _is_below(file, STANDARD_LIBRARY)
 
 
 @contextlib.contextmanager
