@@ -109,7 +109,8 @@ def _verify(
     found = verify(planned, records, count, out=request.out, repeat=repeat)
     for one in found:
         if not one.same:
-            say(f"warning: {one.run_id} was run again: {one.where}")
+            kept = f" (first | again); the repeated run is {one.folder}" if one.folder else ""
+            say(f"warning: {one.run_id} was run again: {one.where}{kept}")
     if note:
         same = sum(one.same is True for one in found)
         note(f"{same} of {len(found)} repeated runs have the same bytes")

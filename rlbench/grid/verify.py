@@ -28,11 +28,13 @@ class Verified:
         run_id: The run.
         same: Whether ``metrics.csv`` has the same bytes; None if that can't be told.
         where: The first update at which it parts, or why it can't be told; empty where it is same.
+        folder: The repeated run, which is kept where numbers differ; None where it is not.
     """
 
     run_id: str
     same: bool | None
     where: str = ""
+    folder: Path | None = None
 
 
 def verify(
@@ -66,7 +68,7 @@ def verify(
     chosen = [ended[i * len(ended) // count] for i in range(count)] if count < len(ended) else ended
     if not chosen:
         return []
-    scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
+    scratch = out / Path(tempfile.mkdtemp(prefix=PREFIX, dir=out)).name
     found: list[Verified] = []
     try:
         again = repeat([run for run, _ in chosen], scratch)
@@ -84,9 +86,11 @@ def _compared(record: Record, other: Record) -> Verified:
     if other.status != "ok":
         where = f"the repeated run ended as {other.status}"
         tried = other.status in ("failed", "diverged")  # the first one did not
-        return Verified(run_id=name, same=False if tried else None, where=where)
+        folder = other.folder if tried else None
+        return Verified(run_id=name, same=False if tried else None, where=where, folder=folder)
     where = compare.of_files(record.folder / METRICS, other.folder / METRICS) or ""
-    return Verified(run_id=name, same=not where, where=where)
+    kept = other.folder if where else None
+    return Verified(run_id=name, same=not where, where=where, folder=kept)
 
 
 def _note(store: Store, found: Verified) -> None:
@@ -94,8 +98,11 @@ def _note(store: Store, found: Verified) -> None:
     if found.same is None:
         return
     content: dict[str, Any] = {"schema": SCHEMA, "run_id": found.run_id, "same": found.same}
+    content["where"] = found.where
+    if found.folder is not None:  # below the folder of results, which may be moved
+        content["again"] = found.folder.relative_to(store.root).as_posix()
     try:
         with store.locked(found.run_id, timeout_s=1.0) as folder:
-            write_json(folder / VERIFIED, content | {"where": found.where})
+            write_json(folder / VERIFIED, content)
     except (Busy, OSError):
         pass  # it is said now, and only later tables lack it

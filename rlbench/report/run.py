@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import compare, repeat
-from rlbench.grid.store import LOCK, SCHEMA
+from rlbench.grid.reading import read_object
+from rlbench.grid.store import LOCK, SCHEMA, VERIFIED
 from rlbench.report.cells import NUMBERS, error_line
-from rlbench.report.prose import two_columns
+from rlbench.report.prose import two_columns, wrap
 from rlbench.report.spelling import spelled
 from rlbench.training.settings import Settings
 
@@ -103,9 +104,21 @@ def _state(record: Record) -> Rows:
     error = (record.result or {}).get("error")
     if isinstance(error, Mapping) and error.get("where"):
         rows.append(("where", str(error["where"])))
+    rows += _verified(record)
     if record.problem and record.problem not in (value for _, value in rows):
         rows.append(("problem", record.problem))
     return rows
+
+
+def _verified(record: Record) -> Rows:
+    """Warn of a run that came to other numbers when it was repeated."""
+    said, _ = read_object(f"{record.folder}/{VERIFIED}")
+    if said is None or said.get("same") is not False:
+        return []
+    text = f"run again with other numbers: {said.get('where')} (first | again)"
+    if isinstance(again := said.get("again"), str):
+        text += f"; the repeated run is {record.folder.parent.parent / again}"
+    return [("warning", text)]
 
 
 def _components(record: Record) -> Rows:
@@ -135,15 +148,20 @@ def _is_default(defaults: Mapping[str, Any], name: str, value: Any) -> bool:
 
 def _numbers(result: Mapping[str, Any]) -> Rows:
     return [
-        (name, str(result[key]))
+        (name, _spell(result[key]))
         for name, key in NUMBERS.items()
         if key != "wall_s" and result.get(key) is not None
     ]
 
 
 def _seconds(result: Mapping[str, Any]) -> Rows:
-    rows = [(name, str(value)) for name, value in _mapping(result, "phases").items()]
-    return [*rows, ("on the clock", str(result["wall_s"]))] if result.get("wall_s") else rows
+    rows = [(name, _spell(value)) for name, value in _mapping(result, "phases").items()]
+    return [*rows, ("on the clock", _spell(result["wall_s"]))] if result.get("wall_s") else rows
+
+
+def _spell(value: Any) -> str:
+    """Write a number without the last digits, which are those of binary fractions."""
+    return str(float(f"{value:.12g}") if isinstance(value, float) else value)
 
 
 def _made(record: Record, provenance: Mapping[str, Any]) -> Rows:
@@ -174,7 +192,11 @@ def _repeat(record: Record, registry: Registry, width: int) -> str:
     """Write the command, and what stands against it."""
     text = f"repeat exactly this run\n  {repeat.shell(repeat.command(record))}"
     changed = repeat.changed(registry, record.spec or {})
-    if changed:
+    absent = repeat.not_here(record)
+    if absent and changed and changed[0][0] == repeat.CANT:
+        warning = f"warning: {absent}, or go to the folder that the run was started in"
+        text += "\n" + "\n".join(wrap(warning, width, hang=2))
+    elif changed:
         text += "\n" + _differences(
             "warning: what is installed now is not what this run was made with; the command makes "
             "another run",

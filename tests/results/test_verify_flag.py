@@ -72,6 +72,17 @@ def test_other_numbers_are_a_warning_and_an_exit_code(played: dict[str, Any]) ->
     (line,) = done.stderr.splitlines()
     assert "was run again: metrics.csv parts at update 1: loss 1.0 | 1.5" in line
     assert "Same spec, other numbers" in done.stdout
+    named = line.rpartition("the repeated run is ")[2]
+    (other,) = played["folders"][1].glob("runs/*-s2-*")
+    assert named == str(other)
+    first = str(played["folders"][0] / "runs" / other.name)
+    why = CliRunner().invoke(cli, ["why", first, named])
+    assert "numbers: metrics.csv parts at update 1: loss 1.0 | 1.5" in why.stdout
+    shown = " ".join(CliRunner().invoke(cli, ["show", "run", first]).stdout.split())
+    assert "warning run again with other numbers: metrics.csv parts at update 1" in shown
+    assert shown.replace(" ", "").count(named) == 1
+    same = str(next(played["folders"][0].glob("runs/*-s1-*")))
+    assert "run again" not in CliRunner().invoke(cli, ["show", "run", same]).stdout
 
 
 def test_without_the_flag_nothing_is_repeated(played: dict[str, Any]) -> None:
