@@ -131,9 +131,8 @@ def _run_text(name: str, plugins: tuple[str, ...], out: Path | None) -> str:
     from rlbench.report.run import run_text
 
     record = repeat.find(name, Store(out or Path(flags.DEFAULT_OUT)))
-    there = [plugin for plugin in repeat.plugins(record) if Path(plugin).is_file()]
     try:
-        registry = load((*plugins, *there))
+        registry = load((*plugins, *repeat.here([record])))
     except PluginError as error:
         if plugins:
             raise

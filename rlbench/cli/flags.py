@@ -39,7 +39,7 @@ def axes(*, selecting: bool) -> Callable[[_Command], _Command]:
 
     def decorate(command: _Command) -> _Command:
         for flag, name, text in reversed(_AXES):
-            more = "Show only these." if selecting else f"[default: {DEFAULT_SELECTIONS[name]}]"
+            more = "Only these." if selecting else f"[default: {DEFAULT_SELECTIONS[name]}]"
             command = click.option(
                 flag,
                 f"--{name}",

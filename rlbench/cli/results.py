@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.errors import NothingSelected, UsageError
+from rlbench.errors import NothingSelected, PluginError, UsageError
 from rlbench.report.terminal import Folder, Once, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.grid.store import Record, Store
+
+_NAMED = 5  # runs that are named before they are removed
 
 
 @click.command(
@@ -180,14 +183,27 @@ def why(*, first: str, second: str, out: Path | None) -> None:
 
 
 def _folder_and_runs(targets: tuple[str, ...], out: Path | None) -> tuple[Store, list[str]]:
-    """Tell the folder of results from names of runs: it has runs in it."""
-    from rlbench.grid.store import Store
+    """Tell the folder of results from names of runs: it has runs in it.
+
+    Raises:
+        UsageError: There are several, or one is the folder of a single run.
+        NothingSelected: A path is given, and no results are there.
+    """
+    from rlbench.grid.store import SPEC, Store
 
     folders = [target for target in targets if Store(Path(target)).runs_folder.is_dir()]
     if len(folders) > 1:
         raise UsageError(f"folders of results were given: {', '.join(folders)}; give one")
     folder = Path(folders[0]) if folders else None
     names = [target for target in targets if target not in folders]
+    for name in names:
+        if os.sep not in name:
+            continue
+        path = Path(name)
+        if (path / SPEC).is_file():
+            where = path.absolute().parent.parent
+            raise UsageError(f"{name} is one run; write rlbench rm -o {where} {path.name}")
+        raise NothingSelected(f"no results in {name}")
     return Store(selecting.root(folder, out)), names
 
 
@@ -203,9 +219,16 @@ def _named(records: list[Record], names: Sequence[str], store: Store) -> list[Re
 
 def _outdated(records: Sequence[Record], plugins: tuple[str, ...]) -> list[Record]:
     """Keep what today's code would name otherwise; what can't be judged stays and is named."""
-    from rlbench.grid.repeat import judge
+    from rlbench.grid.repeat import here, judge
 
-    old, unknown = judge(flags.load(plugins), records)
+    try:
+        registry = flags.load((*plugins, *here(records)))
+    except PluginError as error:
+        if plugins:
+            raise
+        say(f"warning: {error}")
+        registry = flags.load(())
+    old, unknown = judge(registry, records)
     for why, count in Counter(unknown.values()).items():
         say(f"left: {_runs(count)} that can't be judged: {why}")
     return old
@@ -224,6 +247,10 @@ def _agreed(records: Sequence[Record], root: Path, *, yes: bool) -> bool:
     what = f"{_runs(len(records))} ({counts}) from {root}"
     if not is_terminal(sys.stdin):
         raise UsageError(f"to remove {what} without a terminal to ask on, add --yes")
+    for record in records[:_NAMED]:
+        say(f"  {record.run_id}")
+    if len(records) > _NAMED:
+        say(f"  ... and {len(records) - _NAMED:,} more")
     return click.confirm(f"remove {what}?", err=True)
 
 

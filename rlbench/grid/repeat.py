@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rlbench.types import Kind
 
 DIGITS = 10  # of the hash at the end of a run's name
+CANT = "can't be built any more"
+"""What `changed` calls it that a component of a run is not there."""
 
 
 def find(text: str, store: Store) -> Record:
@@ -55,8 +58,13 @@ def find_name(text: str, store: Store) -> str:
         shown = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
         raise UsageError(f"run {text!r}: {len(found)} runs in {store.root} fit: {shown}")
     if not found:
-        hint = f"in {store.root}; another folder is named with -o"
-        raise UsageError.unknown("run", text, names, hint=hint)
+        near = get_close_matches(text, names, n=3, cutoff=0.3) or sorted(names)[:3]
+        count = f"{len(names):,} run{'' if len(names) == 1 else 's'} in {store.root}"
+        shown = f", such as {', '.join(near)}" if near else ""
+        raise UsageError(
+            f"unknown run {text!r}; there {'is' if len(names) == 1 else 'are'} {count}{shown} "
+            "(another folder is named with -o)"
+        )
     return found[0]
 
 
@@ -87,7 +95,7 @@ def changed(registry: Registry, spec: Mapping[str, Any]) -> list[Difference]:
     try:
         now = identity.canonical(rebuild(registry, spec))
     except RlbenchError as error:
-        return [("can't be built any more", str(error))]
+        return [(CANT, str(error))]
     if now["run_id"] == spec["run_id"]:
         return []
     differ = compare.of_specs(spec, now)
@@ -115,7 +123,7 @@ def judge(registry: Registry, records: Iterable[Record]) -> tuple[list[Record], 
                 cells[key] = error
         cell = cells[key]
         if isinstance(cell, RlbenchError):
-            unknown[record.run_id] = str(cell)
+            unknown[record.run_id] = not_here(record) or str(cell)
         elif catalogue.run_id(replace(cell, seed=spec["seed"])) != record.run_id:
             old.append(record)
     return old, unknown
@@ -158,6 +166,24 @@ def plugins(record: Record) -> list[str]:
         and owner.get("distribution") is None
     ]
     return list(dict.fromkeys(loose))
+
+
+def here(records: Iterable[Record]) -> list[str]:
+    """Name the plugins of runs that can be loaded: their files are where these runs had them."""
+    lists = {tuple(plugins(record)) for record in records if record.spec is not None}
+    return sorted({plugin for some in lists for plugin in some if Path(plugin).is_file()})
+
+
+def not_here(record: Record) -> str:
+    """Say which plugin files of a run are not where it had them; empty if all are."""
+    gone = [
+        plugin
+        for plugin in plugins(record)
+        if plugin.endswith(".py") and not Path(plugin).is_file()
+    ]
+    if not gone:
+        return ""
+    return f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not here; add --plugin FILE"
 
 
 def shell(words: list[str]) -> str:

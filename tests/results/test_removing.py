@@ -183,3 +183,72 @@ def test_outdated_runs_are_those_that_would_have_another_name(tmp_path: Path) ->
     left = {record.run_id for record in Store(tmp_path).read()}
     assert len(left) == 3
     assert not any(name.endswith("0123456789") for name in left)
+
+
+PLUGIN = """
+from rlbench import hookimpl
+
+
+def scaled(batch, *, scale: float = 1.0):
+    pass
+
+
+@hookimpl
+def rlbench_register_losses(register):
+    register("scaled", ":scaled", summary="Scaled.")
+"""
+
+
+def test_outdated_runs_of_a_loose_file_are_judged_by_the_file_they_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "mine.py"
+    file.write_text(PLUGIN, "utf-8")
+    (spec,) = build(load([file]), selections={"loss": ["scaled"]}, settings=[], seeds="0")
+    description = canonical(spec)
+    folder = tmp_path / "out" / "runs" / description["run_id"]
+    folder.mkdir(parents=True)
+    (folder / "spec.json").write_text(json.dumps(description), "utf-8")
+    result = {"schema": 1, "run_id": description["run_id"], "status": "ok", "score": 0.5}
+    result["provenance"] = {"plugins": ["mine.py"]}
+    (folder / "result.json").write_text(json.dumps(result), "utf-8")
+    assert "can't be judged" not in rm("out", "--outdated", "--yes").stderr
+    file.rename(tmp_path / "moved.py")
+    gone = rm("out", "--outdated", "--yes")
+    assert "can't be judged: mine.py is not here; add --plugin FILE\n" in gone.stderr
+    (tmp_path / "moved.py").rename(file)
+    file.write_text(PLUGIN.replace("= 1.0", "= 2.0"), "utf-8")
+    assert "removed 1 run\n" in rm("out", "--outdated", "--yes").stderr
+
+
+def test_an_unknown_name_lists_the_nearest_runs_and_a_count(
+    tmp_path: Path, write_run: Callable[..., Path]
+) -> None:
+    for seed in range(30):
+        write_run(tmp_path, seed=seed)
+    done = rm(tmp_path, "group-clp-s7-", "-y")
+    assert done.exit_code == 2
+    assert f"there are 30 runs in {tmp_path}, such as group-clip-s7-" in done.stderr
+    assert done.stderr.count("group-clip-s") == 3
+
+
+def test_a_path_without_results_is_the_one_that_is_named(filled: Path) -> None:
+    nope = filled / "nope"
+    done = rm(nope, "--failed", "-y")
+    assert (done.exit_code, done.stderr) == (3, f"rlbench: no results in {nope}\n")
+    run = Store(filled).read()[0]
+    one = rm(run.folder, "-y")
+    assert one.exit_code == 2
+    assert f"write rlbench rm -o {filled} {run.run_id}" in one.stderr
+    assert len(seeds(filled)) == 6
+
+
+def test_it_names_the_first_runs_before_it_asks(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "is_terminal", lambda stream: True)
+    done = rm(filled, "--all", answer="n\n")
+    names = [record.run_id for record in Store(filled).read()]
+    assert sum(f"  {name}\n" in done.stderr for name in names) == 5
+    assert "  ... and 1 more\n" in done.stderr
