@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import os
@@ -70,6 +71,15 @@ class Table:
             self._stream.close()
 
 
+def _check_beginning(path: Path, length: int, digest: str) -> None:
+    """Raise ValueError if the first bytes of a file are not those that were written."""
+    content = path.read_bytes()[:length] if path.is_file() else b""
+    if len(content) < length:
+        raise ValueError(f"{path.name} has {len(content)} bytes, expected at least {length}")
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(f"{path.name} is not what was written")
+
+
 def _cut(path: Path, length: int) -> None:
     """Shorten a file; without a byte it goes."""
     there = path.stat().st_size if path.exists() else 0
@@ -132,25 +142,30 @@ class RunRecorder:
         with self._samples.open("a", encoding="utf-8", newline="\n") as stream:
             stream.write("".join(f"{line}\n" for line in lines))
 
-    def position(self) -> dict[str, int]:
-        """Tell how long each file is, in bytes, once all of it is on the disk."""
-        lengths = {}
+    def position(self) -> dict[str, tuple[int, str]]:
+        """Tell the length of each file in bytes and its hash, once all of it is on the disk."""
+        found = {}
         for path in (*self._tables, self._samples):
             if path.exists():
                 with path.open("rb") as stream:
                     os.fsync(stream.fileno())
-                lengths[path.name] = path.stat().st_size
-        return lengths
+                    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                    found[path.name] = (stream.tell(), digest)
+        return found
 
-    def rewind(self, position: Mapping[str, int]) -> None:
+    def rewind(self, position: Mapping[str, tuple[int, str]]) -> None:
         """Go back to a position that an earlier process told; files it does not name go.
 
         Raises:
-            ValueError: A file is shorter than that.
+            ValueError: A file does not begin with what it had at that position.
         """
+        for path in (*self._tables, self._samples):
+            length, digest = position.get(path.name, (0, ""))
+            if length:
+                _check_beginning(path, length, digest)
         for path, table in self._tables.items():
-            table.go_on(position.get(path.name, 0))
-        _cut(self._samples, position.get(self._samples.name, 0))
+            table.go_on(position.get(path.name, (0, ""))[0])
+        _cut(self._samples, position.get(self._samples.name, (0, ""))[0])
 
     def progress(self, done: int, total: int, phase: str) -> None:
         """Pass progress on, not more often than a person can see."""

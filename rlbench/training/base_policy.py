@@ -6,11 +6,8 @@ reinforce, and cached by content: the file's name is a hash of all that decides 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +16,7 @@ from filelock import FileLock
 from rlbench import masked
 from rlbench.errors import Diverged, RunError
 from rlbench.plugin import source
-from rlbench.training import border
+from rlbench.training import border, sealed
 from rlbench.training.distribution import Distribution, chosen
 from rlbench.training.sampling import log_probs_of, sample
 from rlbench.training.seeding import seed_everything, stream
@@ -50,7 +47,7 @@ def load_base_policy(spec: RunSpec, task: Task, model: Any, recorder: Recorder) 
     """Get the base policy of a run, from the cache or by training it.
 
     Processes that want the same one at the same time wait for the first. The file appears by
-    atomic rename; one that can't be read is named in the log and made again.
+    atomic rename; one that is torn or another's is named in the log and made again.
 
     Args:
         spec: The run; its task, model and base settings decide the policy.
@@ -74,10 +71,11 @@ def load_base_policy(spec: RunSpec, task: Task, model: Any, recorder: Recorder) 
     )
     recorder.progress(0, spec.settings.updates, "base policy")
     with FileLock(path.with_suffix(".lock")):
-        if not _restore(policy, path, recorder):
+        if not _restore(policy, path, content, recorder):
             facts = train_base_policy(policy, task, spec.settings, content["seed"])
+            kept = {"weights": policy.state_dict(), "facts": {"content": content, **facts}}
             try:
-                _save(policy, path, {"content": content, **facts})
+                sealed.write(path, kept)
             except OSError as error:  # a cache is no reason to fail
                 recorder.log(f"base policy {key} could not be cached: {error}")
             recorder.log(
@@ -160,30 +158,23 @@ def _content(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def _save(policy: Any, path: Path, facts: Mapping[str, Any]) -> None:
-    content = io.BytesIO()  # torch's own writer hides that a disk is full
-    torch.save({"weights": policy.state_dict(), "facts": dict(facts)}, content)
-    partial = path.with_suffix(f".{os.getpid()}.partial")
+def _restore(policy: Any, path: Path, content: Mapping[str, Any], recorder: Recorder) -> bool:
+    """Load cached weights; False if there are none, or they are not those that are wanted."""
     try:
-        with partial.open("wb") as file:
-            file.write(content.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def _restore(policy: Any, path: Path, recorder: Recorder) -> bool:
-    """Load cached weights; False if there are none or they can't be read."""
-    try:
-        saved = torch.load(path, weights_only=True)
+        saved = sealed.read(path)
+        _check_content(saved["facts"]["content"], content)
         policy.load_state_dict(saved["weights"])
     except FileNotFoundError:
         return False
-    except Exception as error:  # noqa: BLE001 - a torn file makes torch raise almost anything
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, it can be made again
         cause = f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
-        recorder.log(f"cached base policy {path.name} can't be read ({cause}); training it again")
+        recorder.log(f"cached base policy {path.name} can't be used ({cause}); training it again")
         return False
     return True
+
+
+def _check_content(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise Torn if a file holds another base policy than its name says."""
+    differs = [name for name in wanted if found.get(name) != wanted[name]]
+    if differs:
+        raise sealed.Torn(f"its {differs[0]} is not that of this run")

@@ -1,15 +1,11 @@
 """Checkpoints: a run that was killed goes on from its last one, to the same bytes.
 
-One file a run. It holds plain values and tensors only, so that reading one executes nothing; a
-digest in front of them tells a torn file from a whole one.
+One file a run, of plain values and tensors.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import io
-import os
 import random
 import re
 import time
@@ -19,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from rlbench.training import border, state
+from rlbench.training import border, sealed, state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from rlbench.training.trainer import Run
-
-DIGEST_BYTES = 32
 
 
 class Unusable(Exception):  # noqa: N818 - no error of the run: it starts anew
@@ -63,13 +57,12 @@ class Checkpoints:
         if not self._path.exists():
             return None
         try:
-            content = self._path.read_bytes() if self._path.is_file() else b""  # no pipe
-            found = _open(content)
+            found = sealed.read(self._path)
             identity = found["identity"]
             differs = [name for name, here in self._identity.items() if identity[name] != here]
             update, spent_s = int(found["update"]), float(found["spent_s"])
-        except Unusable:
-            raise
+        except sealed.Torn as error:
+            raise Unusable(str(error)) from error
         except Exception as error:
             raise Unusable(f"it can't be read: {_first_line(error)}") from error
         if differs:
@@ -135,7 +128,7 @@ class Checkpoints:
                 "kept": captured.content,
                 "anchors": captured.anchors,
             }
-            _write(self._path, content)
+            sealed.write(self._path, content)
         except state.Unsaveable as error:
             self._give_up(run, error)
         except OSError as error:
@@ -206,39 +199,3 @@ def _restore(run: Run, found: Mapping[str, Any]) -> None:
 def _first_line(error: Exception) -> str:
     """Say what an error says, without torch's advice."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
-
-
-def _open(content: bytes) -> dict[str, Any]:
-    """Read what `_write` wrote."""
-    digest, content = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-    if hashlib.sha256(content).digest() != digest:
-        raise Unusable("it is torn, or no checkpoint of rlbench")
-    found: dict[str, Any] = torch.load(io.BytesIO(content), weights_only=True)
-    return found
-
-
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Put a file in place in one step, also under a power cut.
-
-    Raises:
-        OSError: The disk is full, say; the file that was there stays.
-    """
-    blob = io.BytesIO()  # torch's own writer hides that a disk is full
-    torch.save(dict(content), blob)
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with new.open("wb") as file:
-            file.write(hashlib.sha256(blob.getbuffer()).digest())
-            file.write(blob.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

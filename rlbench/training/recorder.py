@@ -30,11 +30,11 @@ class Recorder(Protocol):
         """Take a few prompts with completions, for people to look at."""
         ...
 
-    def position(self) -> Mapping[str, int]:
+    def position(self) -> Mapping[str, tuple[int, str]]:
         """Tell how long each file is, in bytes, once all of it is on the disk."""
         ...
 
-    def rewind(self, position: Mapping[str, int]) -> None:
+    def rewind(self, position: Mapping[str, tuple[int, str]]) -> None:
         """Go back to a position that an earlier process told; files it does not name go.
 
         Raises:

@@ -52,7 +52,7 @@ def killed_after(update, monkeypatch):
 
 
 def write_checkpoint(checkpoints, recorder, update):
-    from rlbench.training import checkpoint
+    from rlbench.training import sealed
 
     content = {
         "identity": checkpoints._identity,
@@ -60,7 +60,7 @@ def write_checkpoint(checkpoints, recorder, update):
         "spent_s": 100.0,
         "position": recorder.position(),
     }
-    checkpoint._write(checkpoints._path, content)
+    sealed.write(checkpoints._path, content)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from rlbench.grid.store import Store
+from rlbench.training import sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,8 @@ def test_seeds_differ_in_everything_and_repeats_in_nothing(tmp_path: Path) -> No
     assert len(set(hashes)) == 3
     files = sorted((tmp_path / "a" / "base").glob("*.pt"))
     weights = [
-        torch.cat([one.flatten() for one in torch.load(file)["weights"].values()]) for file in files
+        torch.cat([one.flatten() for one in sealed.read(file)["weights"].values()])
+        for file in files
     ]
     assert len(weights) == 3
     assert all(not torch.equal(weights[i], weights[i - 1]) for i in range(3))

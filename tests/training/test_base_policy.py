@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from rlbench.errors import RunError
+from rlbench.training import sealed
 from rlbench.training.base_policy import load_base_policy
 
 
@@ -24,7 +26,7 @@ def test_it_trains_until_the_wanted_score_and_is_frozen(
 ) -> None:
     policy = load(make_spec(task="sort:shortest=3,longest=3", base_score=0.3), recorder)
     assert not any(weight.requires_grad for weight in policy.parameters())
-    saved = torch.load(next(recorder.base_folder.glob("*.pt")), weights_only=True)
+    saved = sealed.read(next(recorder.base_folder.glob("*.pt")))
     assert saved["facts"]["score"] >= 0.3
     assert saved["facts"]["steps"] % 10 == 0
 
@@ -75,8 +77,44 @@ def test_a_torn_file_is_named_and_made_again(
     path.write_bytes(content)
     assert torch.equal(first, weights(load(make_spec(), recorder)))
     assert path.name in recorder.lines[1]
-    assert "can't be read" in recorder.lines[1]
+    assert "can't be used" in recorder.lines[1]
     assert "\n" not in recorder.lines[1]
+
+
+def test_a_flipped_bit_is_noticed_and_the_policy_made_again(
+    make_spec: Callable[..., Any], recorder: Any
+) -> None:
+    first = weights(load(make_spec(), recorder))
+    path = next(recorder.base_folder.glob("*.pt"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert torch.equal(first, weights(load(make_spec(), recorder)))
+    assert "it is torn" in recorder.lines[1]
+
+
+def test_a_policy_under_another_ones_name_is_not_used(
+    make_spec: Callable[..., Any], recorder: Any
+) -> None:
+    first = weights(load(make_spec(), recorder))
+    own = next(recorder.base_folder.glob("*.pt"))
+    load(make_spec(seed=1), recorder)
+    other = next(path for path in recorder.base_folder.glob("*.pt") if path != own)
+    own.write_bytes(other.read_bytes())
+    assert torch.equal(first, weights(load(make_spec(), recorder)))
+    assert "its seed is not that of this run" in recorder.lines[-2]
+
+
+def test_a_pipe_in_the_place_of_a_policy_holds_nobody_up(
+    make_spec: Callable[..., Any], recorder: Any
+) -> None:
+    first = weights(load(make_spec(), recorder))
+    path = next(recorder.base_folder.glob("*.pt"))
+    path.unlink()
+    os.mkfifo(path)
+    assert torch.equal(first, weights(load(make_spec(), recorder)))
+    assert "it is no file" in recorder.lines[1]
+    assert path.is_file()
 
 
 def test_a_score_out_of_reach_fails_with_what_to_do(

@@ -12,7 +12,7 @@ import torch
 
 from rlbench.grid.recorder import RunRecorder
 from rlbench.plugin.loading import load
-from rlbench.training import checkpoint
+from rlbench.training import sealed
 from rlbench.training.checkpoint import Checkpoints, Unusable
 from rlbench.training.seeding import seed_everything
 from rlbench.training.trainer import train
@@ -157,7 +157,7 @@ def test_a_torn_file_is_told_from_a_whole_one(folder, fault):
         flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
         found = {"short": whole[:-1], "empty": b"", "flipped": flipped, "foreign": b"PK" * 99}
         run.file.write_bytes(found[fault])
-    with pytest.raises(Unusable, match="torn, or no checkpoint"):
+    with pytest.raises(Unusable, match="torn, or nothing|is no file"):
         run.open().read()
 
 
@@ -167,7 +167,7 @@ def test_a_file_that_would_execute_code_is_not_executed(folder, tmp_path):
             return os.mkdir, (str(tmp_path / "executed"),)
 
     run = folder()
-    checkpoint._write(run.file, {"identity": {"run_id": "a"}, "x": Evil()})
+    sealed.write(run.file, {"identity": {"run_id": "a"}, "x": Evil()})
     with pytest.raises(Unusable, match="UnpicklingError"):
         run.open().read()
     assert not (tmp_path / "executed").exists()
@@ -183,18 +183,18 @@ def test_another_run_and_another_machine_are_named(folder):
         run.open(gpu="none").read()
 
 
-@pytest.mark.parametrize("fault", ["shorter", "gone"])
+@pytest.mark.parametrize("fault", ["shorter", "gone", "changed"])
 def test_numbers_that_were_lost_start_the_run_anew(folder, fault):
     run, alone = folder(), folder("alone")
     run.train(stop=5)
     file = run.path / "metrics.csv"
+    content = file.read_bytes()
+    file.write_bytes({"shorter": content[:100], "changed": b"7" + content[1:]}.get(fault, content))
     if fault == "gone":
         file.unlink()
-    else:
-        file.write_bytes(file.read_bytes()[:100])
     run.train()
     assert "the run starts anew" in run.log.getvalue()
-    assert "metrics.csv has" in run.log.getvalue()
+    assert "metrics.csv is not" in run.log.getvalue() or "metrics.csv has" in run.log.getvalue()
     alone.train()
     assert run.content() == alone.content()
 
@@ -212,7 +212,7 @@ def test_a_state_that_is_refused_starts_the_run_anew(folder, plugin):
 def test_a_full_disk_keeps_the_checkpoint_before(folder, monkeypatch):
     run, alone = folder(), folder("alone")
     saves = []
-    real = checkpoint.os.fsync
+    real = sealed.os.fsync
 
     def fsync(number):
         if run.path / ".checkpoint.pt.new" == Path(f"/proc/self/fd/{number}").readlink():
@@ -221,7 +221,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(folder, monkeypatch):
                 raise OSError(errno.ENOSPC, "No space left on device")
         real(number)
 
-    monkeypatch.setattr(checkpoint.os, "fsync", fsync)
+    monkeypatch.setattr(sealed.os, "fsync", fsync)
     assert run.train(stop=5) is None
     assert run.open().read() == 2
     assert [path.name for path in run.path.glob(".*")] == []
@@ -257,7 +257,7 @@ def test_weights_and_optimisers_are_those_of_the_run(folder):
     """What the next update would not show: the moments of every weight."""
     run = folder(estimator="gae", updates=3)
     run.train(every=2)
-    kept = checkpoint._open(run.file.read_bytes())["kept"]
+    kept = sealed.read(run.file)["kept"]
     for name in ("policy", "critic"):
         saved = kept[f"{name} optimiser"][2][2]
         steps = [v for k, v in _leaves(saved) if k == "step"]
