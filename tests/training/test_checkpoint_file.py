@@ -157,7 +157,7 @@ def test_a_torn_file_is_told_from_a_whole_one(folder, fault):
         flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
         found = {"short": whole[:-1], "empty": b"", "flipped": flipped, "foreign": b"PK" * 99}
         run.file.write_bytes(found[fault])
-    with pytest.raises(Unusable, match="torn, or nothing|is no file"):
+    with pytest.raises(Unusable, match=r"torn, or nothing|is no file"):
         run.open().read()
 
 
