@@ -292,7 +292,8 @@ class _Grid:
     ) -> Mapping[str, Any]:
         """Write the result of a run that could not do so itself."""
         run_id = flight.run.run_id
-        error = {"type": "Lost", "message": reason, "where": None}
+        kind = "Timeout" if status == "timeout" else "Lost"
+        error = {"type": kind, "message": reason, "where": None}
         result = {
             "schema": SCHEMA,
             "run_id": run_id,

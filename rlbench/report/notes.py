@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rlbench.report.cells import KINDS, NOT_RUN, VERSIONS, Cell
+from rlbench.report.cells import KINDS, NOT_RUN, VERSIONS, Cell, Seed
 from rlbench.report.spelling import spell_seeds
 from rlbench.report.suspicion import suspicions
 from rlbench.training.settings import Settings
@@ -128,11 +128,26 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
         what += f"; the others alone: {alone.mid:.3f} (n={alone.n})" if alone else ""
         what += "; the floor is unknown, so there is no score" if cell.score is None else ""
         paragraphs.append(f"{what}.")
-        for seed in cell.failed:
-            error = f": {seed.error()}" if seed.error() else ""
-            log = seed.record.folder / "log.txt"
-            paragraphs.append(f"- seed {seed.number} {seed.status}{error} ({log})")
+        paragraphs += _errors(cell)
     return paragraphs
+
+
+def _errors(cell: Cell) -> list[str]:
+    """Say what went wrong, once for all seeds that ended with the same error."""
+    groups: dict[tuple[str, str], list[Seed]] = {}
+    for seed in cell.failed:
+        groups.setdefault((seed.status, seed.error()), []).append(seed)
+    lines = []
+    for (status, error), seeds in groups.items():
+        what = f"{status}: {error}" if error else status
+        log = seeds[0].record.folder / "log.txt"
+        which = f"seed {seeds[0].number}: " if len(seeds) > 1 else ""
+        lines.append(f"- {_seeds(seeds)} {what} ({which}{log})")
+    return lines
+
+
+def _seeds(seeds: Sequence[Seed]) -> str:
+    return f"seed{'' if len(seeds) == 1 else 's'} {spell_seeds(seed.number for seed in seeds)}"
 
 
 def _not_run(named: Sequence[tuple[str, Cell]]) -> list[str]:
@@ -142,7 +157,9 @@ def _not_run(named: Sequence[tuple[str, Cell]]) -> list[str]:
         if missing:
             states = sorted({seed.record.status for seed in missing} - {"missing"})
             why = f" ({', '.join(states)})" if states else ""
-            lines.append(f"Not run: {name}, seeds {spell_seeds(s.number for s in missing)}{why}.")
+            seeds = spell_seeds(seed.number for seed in missing)
+            noun = "seed" if len(missing) == 1 else "seeds"
+            lines.append(f"Not run: {name}, {noun} {seeds}{why}.")
             lines += [
                 f"- seed {seed.number} killed: {seed.error()}; the same command runs it again"
                 for seed in missing

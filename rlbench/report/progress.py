@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.experiment import cells_of
+from rlbench.grid.reading import COMPLETE
 from rlbench.grid.watcher import Silent
+from rlbench.report.spelling import spelled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +45,7 @@ class Lines(Silent):
         self._out, self._workers, self._say, self._quiet = out, workers, say, quiet
         self._counts = {"ok": 0, "failed": 0}
         self._todo = self._renamed = 0
+        self._settled = 0  # failures that the same command would leave as they are
 
     def begin(self, todo: Sequence[Planned], done: int, failed: int) -> None:
         """Say what is about to run."""
@@ -80,6 +83,7 @@ class Lines(Silent):
         self._counts["ok" if status == "ok" else "failed"] += 1
         if status == "ok":
             return
+        self._settled += status in COMPLETE
         self._say(f"{status}: {_with_reason(run, result)}")
         self._say(f"  log: {self._out / 'runs' / run.run_id / 'log.txt'}")
 
@@ -99,8 +103,13 @@ class Lines(Silent):
         parts = [f"{self._counts['ok']:,} ok"]
         parts += [f"{self._counts['failed']:,} failed"] if self._counts["failed"] else []
         parts += [f"{left:,} not run"] if left else []
-        rest = "; the same command does the rest" if left else ""
-        self._say(f"{', '.join(parts)}; results in {self._out}{rest}")
+        self._say(f"{', '.join(parts)}; results in {self._out}{self._what_next(left)}")
+
+    def _what_next(self, left: int) -> str:
+        """Say how to do what was not run, or was killed, and what failed."""
+        rest = left + self._counts["failed"] - self._settled
+        text = "; the same command does the rest" if rest else ""
+        return text + ("; add --retry to try the failed ones again" if self._settled else "")
 
 
 def _with_reason(run: Planned, result: Mapping[str, Any]) -> str:
@@ -308,7 +317,7 @@ def short_names(runs: Sequence[Planned]) -> dict[str, str]:
     cells = {_parts(run): run.spec for run in runs}
     described = {
         parts: {kind: chosen.label for kind, chosen in spec.selections.items()}
-        | {name: f"{name}={value}" for name, value in spec.settings.values().items()}
+        | {name: f"{name}={spelled(value)}" for name, value in spec.settings.values().items()}
         for parts, spec in cells.items()
     }
     names = list(next(iter(described.values()), {}))

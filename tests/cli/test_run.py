@@ -91,7 +91,7 @@ def test_data_go_to_stdout_and_progress_to_stderr(grid: Grid) -> None:
     assert first == "dropped a repeated seed: 1"
     assert second == "4 runs to do (2 cells, 2 seeds); 2 at a time"
     assert sum(line.startswith("failed: ") for line in middle) == 2
-    assert last == "2 ok, 2 failed; results in out"
+    assert last == "2 ok, 2 failed; results in out; add --retry to try the failed ones again"
 
 
 def test_the_table_names_failures_with_seed_error_and_log(grid: Grid) -> None:

@@ -84,6 +84,7 @@ def test_a_worker_that_exits_fails_its_run_only_and_counts_as_tried(grid):
     assert (outcome.ok, outcome.failed, outcome.exit_code) == (5, 1, 1)
     lost = watcher.results[2]
     assert lost["status"] == "failed"
+    assert lost["error"]["type"] == "Lost"
     assert "exited with code 9" in lost["error"]["message"]
     record = grid.store.record(make_plan("2")[0].run_id)
     assert record.result == lost
@@ -109,6 +110,7 @@ def test_a_run_over_its_time_is_complete_with_status_timeout(grid, act):
     outcome = grid.run("0,1", watcher, timeout_s=0.5)
     assert (outcome.ok, outcome.failed) == (1, 1)
     assert watcher.results[0]["status"] == "timeout"
+    assert watcher.results[0]["error"]["type"] == "Timeout"
     assert grid.statuses("0,1") == ["timeout", "ok"]
     assert grid.run("0,1", timeout_s=0.5).skipped == 2
 

@@ -52,7 +52,27 @@ def test_lines_tell_start_failures_and_end(planned: list[Planned]) -> None:
     assert said[2].endswith(f"{planned[1].run_id}/log.txt")
     lines.ended(planned[2], {"status": "interrupted"})
     lines.end()
-    assert said[3] == "1 ok, 1 failed, 6 not run; results in out; the same command does the rest"
+    assert said[3] == (
+        "1 ok, 1 failed, 6 not run; results in out; the same command does the rest; "
+        "add --retry to try the failed ones again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "rest"),
+    [
+        ("ok", ""),
+        ("timeout", "; add --retry to try the failed ones again"),
+        ("killed", "; the same command does the rest"),  # runs again by itself
+    ],
+)
+def test_the_end_tells_how_to_go_on(planned: list[Planned], status: str, rest: str) -> None:
+    said: list[str] = []
+    lines = Lines(out=OUT, workers=1, say=said.append)
+    lines.begin(planned[:1], done=0, failed=0)
+    lines.ended(planned[0], {"status": status, "error": None})
+    lines.end()
+    assert said[-1].endswith(f"; results in out{rest}")
 
 
 @pytest.mark.parametrize("quiet", [False, True])
@@ -150,6 +170,12 @@ def test_names_hold_what_differs(planned: list[Planned]) -> None:
     names = short_names(planned)
     assert names[planned[0].run_id] == "gae lr=0.001 seed 0"
     assert len(set(names.values())) == len(planned)
+    axes = {"estimator": ["gae"]}
+    coefs = build(load(), selections=axes, settings=["entropy_coef=0,0.1"], seeds="0")
+    assert set(short_names(plan(coefs)).values()) == {
+        "entropy_coef=0 seed 0",  # not 0.0: as tables write it
+        "entropy_coef=0.1 seed 0",
+    }
     alone = planned[:1]
     assert short_names(alone)[alone[0].run_id] == "gae clip seed 0"
 
@@ -177,4 +203,4 @@ def test_display_shows_runs_in_flight_and_the_whole(
     assert "training 3/10" in err
     assert "1/8, 1 failed" in err
     assert "E: [no] markup" in err
-    assert said[-1] == "0 ok, 1 failed, 7 not run; results in out; the same command does the rest"
+    assert said[-1].startswith("0 ok, 1 failed, 7 not run; results in out; ")

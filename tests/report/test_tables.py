@@ -74,7 +74,17 @@ def test_failures_never_win_on_their_survivors(out: Path, write_run) -> None:
     assert first[0] == "steady"
     assert second[:4] == ["brittle", "1/3", "0.500", "0.300*"]
     assert "the others alone: 0.900 (n=1)" in text
-    assert "- seed 2 diverged: Diverged: NaN loss" in text
+    assert "- seeds 1,2 diverged: Diverged: NaN loss" in text
+    assert text.count("log.txt") == 1
+
+
+def test_other_errors_of_a_cell_stay_apart(out: Path, write_run) -> None:
+    for seed in range(12):
+        write_run(seed, None, status="failed", error=("KeyError", "'x'"))
+    write_run(12, None, status="failed", error=("KeyError", "'y'"))
+    text = show(out)
+    assert "- seeds 0-11 failed: KeyError: 'x' (seed 0:" in text
+    assert "- seed 12 failed: KeyError: 'y' (" in text
     assert text.count("log.txt") == 2
 
 
@@ -88,6 +98,12 @@ def test_failed_and_not_run_have_different_marks(out: Path, write_run) -> None:
     assert failed == ["aa", "0/3", "-", "0.00*", "failed", "-", "-", "-", "-"]
     assert absent == ["bb", "0/0", "-", "not run", "-", "-", "-", "-", "-"]
     assert "Not run: bb, seeds 0-2." in show(out)
+
+
+def test_one_seed_that_did_not_run_is_a_seed(out: Path, write_run) -> None:
+    write_run(0, 0.5, estimator="cc")
+    write_run(0, None, estimator="bb", run=False)
+    assert "Not run: bb, seed 0." in show(out)
 
 
 def test_one_seed_and_equal_seeds_have_no_interval(out: Path, write_run) -> None:

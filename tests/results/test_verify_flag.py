@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,6 @@ from rlbench.grid.supervisor import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rlbench.grid.attempt import Planned
     from rlbench.grid.store import Record
@@ -83,6 +84,18 @@ def test_other_numbers_are_a_warning_and_an_exit_code(played: dict[str, Any]) ->
     assert shown.replace(" ", "").count(named) == 1
     same = str(next(played["folders"][0].glob("runs/*-s1-*")))
     assert "run again" not in CliRunner().invoke(cli, ["show", "run", same]).stdout
+
+
+def test_quiet_is_quiet_about_what_was_given(played: dict[str, Any]) -> None:
+    text = 'seeds = [7]\n[axes]\nestimator = "gae"\n[[exclude]]\nestimator = "gae"\n'
+    Path("grid.toml").write_text(text, encoding="utf-8")
+    loud = run("grid.toml", "-e", "rloo", "-s", "0", "--set", "updates=1,1")
+    for note in ("replaced by what was given", "matches no cell now", "dropped a repeated"):
+        assert note in loud.stderr
+    played["folders"].clear()
+    shutil.rmtree("out")
+    quiet = run("grid.toml", "-e", "rloo", "-s", "0", "--set", "updates=1,1", "-q")
+    assert (quiet.exit_code, quiet.stderr) == (0, "")
 
 
 def test_without_the_flag_nothing_is_repeated(played: dict[str, Any]) -> None:
