@@ -121,8 +121,8 @@ def results(out: str | Path = "results/local") -> pd.DataFrame:
         out: Folder of results.
 
     Returns:
-        One row a run: ``run_id``, the kinds, ``seed``, each setting that differs, ``status``,
-        ``error`` and the numbers; see `rlbench.report.cells.results`.
+        One row a run: ``run_id``, the kinds, ``seed``, each setting that differs or is not at its
+        default, ``status``, ``error`` and the numbers; see `rlbench.report.cells.results`.
     """
     from pathlib import Path
 

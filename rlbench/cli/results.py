@@ -50,7 +50,10 @@ def export(
     force: bool,
     **axes: tuple[str, ...],
 ) -> None:
-    """Write results as one tidy table, one row a run, with every digit."""
+    """Write results as one tidy table, one row a run, with every digit.
+
+    A setting has a column if it differs between the runs or is not at its default.
+    """
     from rlbench.report import export as exporting
 
     if to is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.reading import describes_a_run
 from rlbench.report.spelling import spelled
+from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +188,9 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
         records: As read from a store.
 
     Returns:
-        Columns ``run_id``, the kinds, ``seed``, one for each setting that differs, ``status``,
+        Columns ``run_id``, the kinds, ``seed``, one for each setting that differs between runs or
+        is not at its default in one of them (so that tables of two folders, one below the other,
+        still tell what was run: a gap stands for the default), ``status``,
         ``error``, ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward``
         is the component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``,
         ``wall_s``, ``rlbench`` and ``torch`` (versions). A run that failed has no score here; that
@@ -199,11 +202,7 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
     kept = _kept(records)
     specs = [record.spec or {} for record in kept]
     settings = list(dict.fromkeys(name for spec in specs for name in spec.get("settings", {})))
-    differ = [
-        name
-        for name in settings
-        if len({spelled(spec.get("settings", {}).get(name)) for spec in specs}) > 1
-    ]
+    told = [name for name in settings if _is_told(name, specs)]
     rows = []
     for record, spec in zip(kept, specs, strict=True):
         result = record.result or {}
@@ -213,7 +212,7 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
                 "run_id": record.run_id,
                 **{kind: _label(spec, kind) for kind in KINDS},
                 "seed": spec.get("seed"),
-                **{name: spec.get("settings", {}).get(name) for name in differ},
+                **{name: spec.get("settings", {}).get(name) for name in told},
                 "status": record.status,
                 "error": error_line(record) or None,
                 **{name: result.get(key) for name, key in NUMBERS.items()},
@@ -221,14 +220,21 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
                 "torch": spec.get("torch"),
             }
         )
-    columns = ["run_id", *KINDS, "seed", *differ, "status", "error", *NUMBERS, "rlbench", "torch"]
+    columns = ["run_id", *KINDS, "seed", *told, "status", "error", *NUMBERS, "rlbench", "torch"]
     frame = pd.DataFrame(rows, columns=columns)
-    for name in differ:  # a gap must not turn 8 into 8.0
+    for name in told:  # a gap must not turn 8 into 8.0
         if all(row[name] is None or type(row[name]) is int for row in rows):
             frame[name] = frame[name].astype("Int64")
     for name in NUMBERS:
         frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
     return frame
+
+
+def _is_told(name: str, specs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a setting differs between runs, or is not at its default."""
+    defaults = {option.name: spelled(option.default) for option in Settings.options()}
+    values = {spelled(spec.get("settings", {}).get(name)) for spec in specs}
+    return len(values) > 1 or (name in defaults and values != {defaults[name]})
 
 
 def error_line(record: Record) -> str:

@@ -10,6 +10,7 @@ from rlbench.grid.store import Store
 from rlbench.report.cells import cells, differing, results
 from rlbench.report.notes import notes
 from rlbench.report.spelling import spelled
+from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,7 +133,17 @@ def test_one_value_in_three_types_is_one_row(out: Path, write_run) -> None:
     found = cells(Store(out).read())
     assert [len(cell.seeds) for cell in found] == [3, 2]
     assert found[0].columns["group_size"] == "4"
-    assert "group_size" not in results(Store(out).read()).columns
+    assert {spelled(value) for value in results(Store(out).read())["group_size"]} == {"4"}
+
+
+def test_what_is_not_at_its_default_has_a_column_even_if_it_is_the_same(
+    out: Path, write_run
+) -> None:
+    for seed in range(2):
+        write_run(seed, 0.5, settings={"lr": 0.25, "updates": Settings().updates})
+    frame = results(Store(out).read())
+    assert list(frame["lr"]) == [0.25, 0.25]
+    assert "updates" not in frame
 
 
 def test_spellings_that_differ_stay_apart() -> None:

@@ -82,7 +82,7 @@ def test_other_errors_of_a_cell_stay_apart(out: Path, write_run) -> None:
     for seed in range(12):
         write_run(seed, None, status="failed", error=("KeyError", "'x'"))
     write_run(12, None, status="failed", error=("KeyError", "'y'"))
-    text = show(out)
+    text = " ".join(show(out).split())
     assert "- seeds 0-11 failed: KeyError: 'x' (seed 0:" in text
     assert "- seed 12 failed: KeyError: 'y' (" in text
     assert text.count("log.txt") == 2
