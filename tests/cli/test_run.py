@@ -98,11 +98,11 @@ def test_the_table_names_failures_with_seed_error_and_log(grid: Grid) -> None:
     rows = grid.done.stdout.splitlines()[2:4]
     assert [row.split()[:2] for row in rows] == [["good", "2/2"], ["bad", "0/2"]]
     flat = " ".join(grid.done.stdout.split())
-    assert "- seed 0 failed: ComponentError: loss 'bad' (file my_losses.py) raised" in flat
+    assert "- seeds 0,1 failed: ComponentError: loss 'bad' (file my_losses.py) raised" in flat
     assert "ValueError: this loss | always fails" in flat
     assert "second line" not in flat
     logs = [word.strip("()") for word in flat.split() if "log.txt" in word]
-    assert len(logs) == 2
+    assert len(logs) == 1  # one error of two seeds
     assert all("second line" in (grid.folder / log).read_text(encoding="utf-8") for log in logs)
 
 
