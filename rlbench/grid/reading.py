@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,13 +84,30 @@ def fault_of_spec(spec: Mapping[str, Any]) -> str | None:
     if isinstance(seed, bool) or not isinstance(seed, int):
         return f"has seed {seed!r}, expected a whole number"
     components = spec.get("components")
-    if not isinstance(components, Mapping) or not all(
-        isinstance(component, Mapping) and "label" in component for component in components.values()
-    ):
+    if not isinstance(components, Mapping) or not all(map(_is_component, components.values())):
         return "does not say which components the run has"
-    if not isinstance(spec.get("settings"), Mapping):
+    if not _is_plain(spec.get("settings")):
         return "does not say which settings the run has"
+    for name in ("torch", "training"):
+        if not isinstance(spec.get(name), (str, NoneType)):
+            return f"has {name}={str(spec[name])[:40]!r}, expected text"
     return None
+
+
+def _is_component(found: object) -> bool:
+    """Whether this describes a component, as far as it says anything."""
+    return (
+        isinstance(found, Mapping)
+        and isinstance(found.get("label"), str)
+        and all(_is_plain(found.get(name, {})) for name in ("options", "owner"))
+        and isinstance(found.get("source"), (str, NoneType))
+    )
+
+
+def _is_plain(found: object) -> bool:
+    """Whether this maps names to single values."""
+    plain = (str, int, float, bool, NoneType)
+    return isinstance(found, Mapping) and all(isinstance(value, plain) for value in found.values())
 
 
 def fault_of_result(result: Mapping[str, Any]) -> str | None:
@@ -105,6 +123,12 @@ def fault_of_result(result: Mapping[str, Any]) -> str | None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not abs(value) <= sys.float_info.max:
             return f"has {name}={str(value)[:40]!r}, expected a finite number or null"
+    tokens = result.get("tokens")
+    if tokens is not None and (not isinstance(tokens, int) or abs(tokens) >= 2**63):
+        return f"has tokens={str(tokens)[:40]!r}, expected a whole number or null"
+    for name in ("provenance", "error", "phases"):
+        if not isinstance(result.get(name), (Mapping, NoneType)):
+            return f"has {name}={str(result[name])[:40]!r}, expected an object or null"
     return None
 
 

@@ -126,3 +126,34 @@ def test_the_quick_way_of_reading_refuses_what_is_no_json(tmp_path: Path, text: 
     content, problem = reading.read_object(tmp_path / "x.json")
     assert content is None
     assert "can't be read" in (problem or "")
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("spec.json", {"settings": {"lr": {"a": 1}}}),
+        ("spec.json", {"settings": {"lr": [1]}}),
+        ("spec.json", {"torch": 2}),
+        ("spec.json", {"components": {"loss": {"label": 1}}}),
+        ("spec.json", {"components": {"loss": {"label": "clip", "options": {"eps": []}}}}),
+        ("spec.json", {"components": {"loss": {"label": "clip", "owner": "me"}}}),
+        ("result.json", {"provenance": "x"}),
+        ("result.json", {"error": "x"}),
+        ("result.json", {"phases": 1}),
+        ("result.json", {"tokens": 1.5}),
+        ("result.json", {"tokens": 2**70}),
+    ],
+)
+def test_a_value_of_another_shape_costs_nothing_but_its_run(
+    tmp_path: Path, write_run, file: str, change: dict[str, object]
+) -> None:
+    write_run(tmp_path, seed=1)
+    edited = write_run(tmp_path)
+    content = json.loads((edited / file).read_text("utf-8")) | change
+    (edited / file).write_text(json.dumps(content), "utf-8")
+    for command in (["table", str(tmp_path)], ["export", str(tmp_path)]):
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 0, done.exception
+        assert f"{edited / file} " in done.stderr + done.stdout
+    shown = CliRunner().invoke(cli, ["show", "run", "-o", str(tmp_path), edited.name])
+    assert isinstance(shown.exception, (SystemExit, type(None)))
