@@ -106,7 +106,11 @@ def _verify(
         interrupted = outcome.interrupted
         return again
 
-    found = verify(planned, records, count, out=request.out, repeat=repeat)
+    try:
+        found = verify(planned, records, count, out=request.out, repeat=repeat)
+    except OSError as error:  # the table is asked for as well
+        say(f"warning: nothing could be repeated in {request.out}: {error.strerror or error}")
+        return 1
     for one in found:
         if not one.same:
             kept = f" (first | again); the repeated run is {one.folder}" if one.folder else ""

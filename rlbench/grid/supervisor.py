@@ -90,8 +90,9 @@ def supervise(
         trackers: Selections of trackers, as text.
         timeout_s: The most seconds of one run.
         retry: Also repeat what failed, diverged or took too long in earlier commands.
-        retries: How often a run that fails, takes too long or is killed now is tried again. One
-            that diverges is not: the same seed diverges again.
+        retries: How often a run that fails, takes too long or is killed now is tried again: after
+            all others, or at once where failures are counted. One that diverges is not: the same
+            seed diverges again.
         fail_fast: Start nothing more after a failure.
         max_failures: Start nothing more after so many failures; None means no limit.
         checkpoint_every: Updates after which a run is saved, to go on from there if it is killed;
@@ -253,7 +254,8 @@ class _Grid:
             self.again[run_id] = again
             again.left -= 1
             again.failure = result
-            self._queue_again(flight, result, last=True)
+            # Where failures are counted, whether this is one is to be known before more is spent.
+            self._queue_again(flight, result, last=self.most_failures is None)
         elif is_changed(result):
             self._rename(flight.run)
         else:

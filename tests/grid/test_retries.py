@@ -97,22 +97,16 @@ def test_nothing_more_is_started_after_so_many_failures(grid, most, ran):
     assert grid.ran == Counter(ran)
 
 
+def test_failures_are_counted_before_others_are_started(grid):
+    grid.acts(s0="fail", s1="fail", s2="fail", s3="fail")
+    outcome = grid.run("0-3", workers=1, retries=1, max_failures=1)
+    assert grid.ran == Counter("00")
+    assert (outcome.failed, outcome.exit_code) == (1, 1)
+
+
 def test_a_failure_that_a_retry_mends_is_none(grid):
     grid.acts(s0="fail,ok", s1="fail,ok")
     assert grid.run("0-3", workers=1, max_failures=1, retries=1).ok == 4
-
-
-def test_a_run_that_was_to_be_tried_again_is_a_failure_when_nothing_more_starts(grid):
-    """Seed 0 waits for its second attempt when seed 1, which has none left, fails for good."""
-    grid.acts(s0="fail", s1="diverge")
-    watcher = Counting()
-    outcome = grid.run("0-3", watcher, workers=1, max_failures=1, retries=1)
-    assert (outcome.ok, outcome.failed) == (0, 2)
-    assert grid.ran == Counter("01")
-    assert {seed: r["status"] for seed, r in watcher.results.items()} == {
-        0: "failed",
-        1: "diverged",
-    }
 
 
 # --- an engine that dies --------------------------------------------------------------------------
