@@ -83,6 +83,8 @@ def _run(source: Store, target: Store, name: str) -> Step:
     if record.spec is None or record.spec.get("schema") != SCHEMA:
         why = record.problem or f"{record.folder} has no specification"
         return Step(name=name, what="left", why=why)
+    if damage := record.damage():
+        return Step(name=name, what="left", why=damage)
     try:
         with _quiet(source, record), target.locked(name, timeout_s=0):
             return _settle(record, target)

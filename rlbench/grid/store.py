@@ -20,7 +20,7 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import COMPLETE, fault_of_result, fault_of_spec, read_object
+from rlbench.grid.reading import COMPLETE, digest, fault_of_result, fault_of_spec, read_object
 
 SCHEMA = 1
 SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
@@ -72,6 +72,16 @@ class Record:
     def complete(self) -> bool:
         """Whether the run was tried to its end, good or bad, and is not to be run again."""
         return self.status in COMPLETE and self.spec is not None
+
+    def damage(self) -> str | None:
+        """Say that the curve on the disk is not the one that the run wrote; None if it is.
+
+        It is read for this. One that is not there is no damage: it may have been left out.
+        """
+        curve = self.folder / METRICS
+        written = (self.result or {}).get("metrics_sha256")
+        found = digest(curve) if isinstance(written, str) else None
+        return None if found in (None, written) else f"{curve} is not what the run wrote"
 
 
 class Store:

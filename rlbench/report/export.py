@@ -89,10 +89,10 @@ def curves(records: Sequence[Record], note: Callable[[str], None]) -> pd.DataFra
 
     table = runs(records, note)
     named = table.drop(columns=list(_OF_THE_END))
-    folders = {record.run_id: record.folder for record in records}
+    named_records = {record.run_id: record for record in records}
     parts, without = [], []
     for row, run_id in enumerate(named["run_id"]):
-        curve = _curve(folders[run_id] / METRICS)
+        curve = named_records[run_id].damage() or _curve(named_records[run_id].folder / METRICS)
         if isinstance(curve, str):
             without.append(curve)
         else:

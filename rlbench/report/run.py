@@ -105,6 +105,8 @@ def _state(record: Record) -> Rows:
     if isinstance(error, Mapping) and error.get("where"):
         rows.append(("where", str(error["where"])))
     rows += _verified(record)
+    if damage := record.damage():
+        rows.append(("warning", damage))
     if record.problem and record.problem not in (value for _, value in rows):
         rows.append(("problem", record.problem))
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from typing import TYPE_CHECKING
@@ -157,3 +158,25 @@ def test_a_value_of_another_shape_costs_nothing_but_its_run(
         assert f"{edited / file} " in done.stderr + done.stdout
     shown = CliRunner().invoke(cli, ["show", "run", "-o", str(tmp_path), edited.name])
     assert isinstance(shown.exception, (SystemExit, type(None)))
+
+
+CURVE = "update,loss\n1,0.5\n"
+
+
+def test_a_curve_that_was_changed_is_named_and_goes_nowhere(tmp_path: Path, write_run) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    digest = hashlib.sha256(CURVE.encode()).hexdigest()
+    good = write_run(out, seed=1, metrics=CURVE, result={"metrics_sha256": digest})
+    bad = write_run(out, seed=2, metrics=CURVE, result={"metrics_sha256": digest})
+    gone = write_run(out, seed=3, result={"metrics_sha256": digest}, metrics=None)
+    (bad / "metrics.csv").write_text(CURVE.replace("0.5", "0.7"), "utf-8")
+    problem = f"{bad / 'metrics.csv'} is not what the run wrote"
+    done = CliRunner().invoke(cli, ["export", str(out), "--curves"])
+    assert f"without a curve: {problem}" in done.stderr
+    assert good.name in done.stdout
+    assert bad.name not in done.stdout
+    done = CliRunner().invoke(cli, ["merge", str(out), "-o", str(other)])
+    assert problem in done.stderr
+    assert {folder.name for folder in (other / "runs").iterdir()} == {good.name, gone.name}
+    shown = CliRunner().invoke(cli, ["show", "run", "-o", str(out), bad.name])
+    assert " ".join(problem.split("/")[-1:]) in " ".join(shown.stdout.split())
