@@ -92,13 +92,17 @@ def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
     if out is None:
         raise UsageError("name the folder to merge into with -o")
     counts: Counter[str] = Counter()
-    for step in merging.merge([Store(source) for source in sources], Store(out)):
-        counts[step.what] += step.why != merging.BASE_POLICY
-        if step.why and step.why != merging.BASE_POLICY:
-            say(f"{step.what}: {step.name}: {step.why}")
+    problem = ""
+    try:
+        for step in merging.merge([Store(source) for source in sources], Store(out)):
+            counts[step.what] += step.why != merging.BASE_POLICY
+            if step.why and step.why != merging.BASE_POLICY:
+                say(f"{step.what}: {step.name}: {step.why}")
+    except OSError as error:  # the disk is full, say
+        problem = f"stopped: {error.strerror or error}; the same command does the rest; so far "
     parts = [f"{count:,} {merging.WORDS[what]}" for what, count in counts.items() if count]
-    say(f"{', '.join(parts) or 'no run'}; results in {out}")
-    return int(counts["conflict"] > 0)
+    say(f"{problem}{', '.join(parts) or 'no run'}; results in {out}")
+    return int(bool(problem) or counts["conflict"] > 0)
 
 
 @click.command(

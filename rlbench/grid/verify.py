@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from rlbench.grid import compare
-from rlbench.grid.store import METRICS, SCHEMA, VERIFIED, Busy, Store, write_json
+from rlbench.grid.store import LOCK, METRICS, SCHEMA, VERIFIED, Busy, Store, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rlbench.grid.attempt import Planned
     from rlbench.grid.store import Record
 
+KEPT = "differs"  # a file that says why the folder of repeated runs stays
 PREFIX = "verify-"  # of the folder, below that of the results, in which runs are repeated
 
 
@@ -68,17 +71,33 @@ def verify(
     chosen = [ended[i * len(ended) // count] for i in range(count)] if count < len(ended) else ended
     if not chosen:
         return []
+    _remove_abandoned(out)
     scratch = out / Path(tempfile.mkdtemp(prefix=PREFIX, dir=out)).name
     found: list[Verified] = []
-    try:
-        again = repeat([run for run, _ in chosen], scratch)
-        for (_, record), other in zip(chosen, again, strict=True):
-            found.append(_compared(record, other))
-            _note(Store(out), found[-1])
-    finally:
-        if all(one.same is not False for one in found):
-            shutil.rmtree(scratch, ignore_errors=True)
+    with FileLock(scratch / LOCK):
+        try:
+            again = repeat([run for run, _ in chosen], scratch)
+            for (_, record), other in zip(chosen, again, strict=True):
+                found.append(_compared(record, other))
+                _note(Store(out), found[-1])
+        finally:
+            if all(one.same is not False for one in found):
+                shutil.rmtree(scratch, ignore_errors=True)
+            else:
+                (scratch / KEPT).touch()
     return found
+
+
+def _remove_abandoned(out: Path) -> None:
+    """Remove what commands left that were killed while they repeated runs."""
+    for folder in out.glob(f"{PREFIX}*"):
+        if (folder / KEPT).exists():
+            continue
+        try:
+            with FileLock(folder / LOCK, timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
+        except (Timeout, OSError):
+            pass  # a command is at work there
 
 
 def _compared(record: Record, other: Record) -> Verified:

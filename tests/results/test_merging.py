@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -247,3 +248,22 @@ def test_a_merged_folder_does_not_run_again(
     record = Store(b).record(run.name)
     assert record.complete
     assert json.loads((b / "runs" / run.name / "result.json").read_text())["score"] == 0.75
+
+
+def test_a_full_disk_is_told_with_what_was_done(
+    a: Path, b: Path, write_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(3):
+        write_run(a, seed=seed)
+    copied: list[str] = []
+
+    def full(record: object, target: object) -> None:
+        if copied:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        copied.append("one")
+
+    monkeypatch.setattr(merging, "_copy", full)
+    done = merge(a, "-o", b)
+    assert done.exit_code == 1
+    assert "stopped: No space left on device; the same command does the rest" in done.stderr
+    assert "so far 1 " in done.stderr

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from rlbench.cli import cli
 from rlbench.grid import launch as launching
@@ -113,3 +114,24 @@ def test_how_many_is_a_positive_number(played: dict[str, Any], count: str) -> No
     done = run("--verify", count)
     assert (done.exit_code, played["folders"]) == (2, [])
     assert "--verify" in done.stderr
+
+
+def test_what_a_killed_command_left_goes_and_findings_stay(played: dict[str, Any]) -> None:
+    played["loss"] = {0: 2.0}
+    run("--verify", "4")
+    (kept,) = Path("out").glob("verify-*")
+    (abandoned := Path("out/verify-abandoned")).mkdir()
+    played["loss"] = {}
+    played["folders"].clear()
+    shutil.rmtree("out/runs")
+    assert run("--verify", "1").exit_code == 0
+    assert kept.is_dir()
+    assert not abandoned.exists()
+
+
+def test_a_folder_of_a_command_that_is_at_work_stays(played: dict[str, Any]) -> None:
+    working = Path("out/verify-working")
+    working.mkdir(parents=True)
+    with FileLock(working / "lock"):
+        assert run("--verify", "1").exit_code == 0
+        assert working.is_dir()
