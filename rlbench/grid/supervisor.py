@@ -227,6 +227,8 @@ class _Grid:
                 self.busy[event.job] = flight
                 self.watcher.waiting(flight.run)
             else:
+                if value.get("stored") is False and value["status"] in COMPLETE:
+                    value = self._write(flight, {k: v for k, v in value.items() if k != "stored"})
                 self._settle(flight, value)
 
     def _lose(self, flight: Flight, value: Mapping[str, Any], *, alone: bool) -> None:
@@ -293,17 +295,23 @@ class _Grid:
         self, flight: Flight, status: str, reason: str, patience_s: float = 1.0
     ) -> Mapping[str, Any]:
         """Write the result of a run that could not do so itself."""
-        run_id = flight.run.run_id
         kind = "Timeout" if status == "timeout" else "Lost"
         error = {"type": kind, "message": reason, "where": None}
         result = {
             "schema": SCHEMA,
-            "run_id": run_id,
+            "run_id": flight.run.run_id,
             "status": status,
             "error": error,
             "floor": flight.floor,
             **flight.history,
         }
+        return self._write(flight, result, patience_s)
+
+    def _write(
+        self, flight: Flight, result: dict[str, Any], patience_s: float = 1.0
+    ) -> Mapping[str, Any]:
+        """Write a result in the place of its run, unless another process has the last word."""
+        run_id, error = flight.run.run_id, result["error"] or {}
         try:
             with self.store.locked(run_id, timeout_s=patience_s) as folder:
                 present = self.store.record(run_id)
@@ -315,7 +323,7 @@ class _Grid:
         except Busy:
             pass  # another process is doing it by now, and has the last word
         except OSError as cause:
-            error["message"] = f"{reason}; this could not be written: {cause}"
+            error["message"] = f"{error.get('message')}; this could not be written: {cause}"
         return result
 
     def _rename(self, run: Planned) -> None:

@@ -60,6 +60,12 @@ TARGET = """
                     "floor": 0.25,
                     **payload["history"],
                 }
+                if act == "can't write":
+                    return result | {
+                        "status": "failed",
+                        "error": {"type": "ValueError", "message": "x", "where": None},
+                        "stored": False,
+                    }
                 write_json(folder / "spec.json", payload["description"])
                 write_json(folder / "result.json", result)
                 if act == "die late":

@@ -288,3 +288,15 @@ def test_hundreds_of_runs_leave_nothing_in_memory(grid, monkeypatch):
     assert engine.most == 3
     for place in (grids[0].queue, grids[0].flight, grids[0].busy):
         assert not place
+
+
+def test_a_result_that_its_worker_could_not_write_is_written_for_it(grid):
+    grid.acts(s1="can't write")
+    outcome = grid.run("0,1")
+    assert (outcome.ok, outcome.failed) == (1, 1)
+    record = grid.store.record(make_plan("1")[0].run_id)
+    assert (record.status, record.complete) == ("failed", True)
+    assert record.result["error"]["message"] == "x"
+    assert "stored" not in record.result
+    grid.run("0,1")
+    assert grid.ran == Counter("01")  # it counts as tried
