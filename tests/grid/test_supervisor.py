@@ -77,7 +77,7 @@ def test_failed_runs_are_complete_until_a_retry(grid):
 
 
 def test_a_worker_that_exits_fails_its_run_only_and_counts_as_tried(grid):
-    """H12, T05: it must not vanish from the mean, nor run again with every command."""
+    """It must not vanish from the mean, nor run again with every command."""
     grid.acts(s2="exit")
     watcher = Watching()
     outcome = grid.run("0-5", watcher)
@@ -142,7 +142,7 @@ def test_a_run_of_another_process_is_waited_for_and_taken_over(grid, monkeypatch
 
 
 def test_what_another_command_finished_meanwhile_is_taken_over_not_done_again(grid):
-    """H11: its result came after the plan was made, before the run was started here."""
+    """Its result came after the plan was made, before the run was started here."""
     run = make_plan("1")[0]
 
     class Late(Scripted):
