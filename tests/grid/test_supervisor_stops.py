@@ -18,6 +18,14 @@ from .acting import Scripted, Watching, command
 from .conftest import make_plan
 
 
+@pytest.fixture(autouse=True)
+def hang_up_counts():
+    """The tests may have been started with nohup, and the signal be ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", signals.ENDING)
 def test_a_signal_keeps_what_is_done_and_the_next_command_does_the_rest(grid, still_alive, number):
     grid.acts(s1="sleep", s2="hold")
