@@ -102,7 +102,6 @@ def test_the_reference_results_as_scipy_computes_them() -> None:
         assert (simultaneous.low, simultaneous.high) == pytest.approx(tuple(wide))
         assert other.p == pytest.approx(adjusted[number], rel=1e-9)
         assert other.verdict == ("-" if adjusted[number] < 0.05 else "?")
-    assert {other.verdict for other in others} == {"-", "?"}
 
 
 def oracle(d: Sequence[Sequence[float | None]]) -> list[float]:
