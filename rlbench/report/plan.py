@@ -10,9 +10,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report.folding import fold, width_of
+from rlbench.report.layout import simple
 from rlbench.report.progress import count, spell_seconds
 from rlbench.report.spelling import printable, spell_seeds
-from rlbench.report.tables import simple
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 

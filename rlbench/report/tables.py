@@ -8,11 +8,10 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from itertools import chain, zip_longest
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
+from rlbench.report import layout
 from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
 from rlbench.report.folding import fold, width_of
 from rlbench.report.notes import caption, name_of, notes, shared
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 DATA_FORMATS = ("csv", "tsv", "json")
-MISSING = "-"
-PROSE_WIDTH = 80
 
 # beside the score, in the formats for programs
 _MEANS = ("reward_mean", "kl_nats", "entropy", "length", "wall_s")
@@ -32,16 +29,6 @@ _MEANS = ("reward_mean", "kl_nats", "entropy", "length", "wall_s")
 # columns that may be left out, the first one first, where a table is too wide
 _EXPENDABLE = ("s", "length", "entropy", "start")
 _ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
-# formats whose cells end at a bar that is not escaped
-_BAR = {
-    "github": "\\|",
-    "pipe": "\\|",
-    "jira": "\\|",
-    "asciidoc": "\\|",
-    "orgtbl": "\\vert{}",
-    "mediawiki": "&#124;",
-    "textile": "&#124;",
-}
 
 
 @dataclass(frozen=True)
@@ -92,12 +79,12 @@ def table(
     body = _body(rows, columns, format)
     left_out: list[str] = []
     for name in _EXPENDABLE:
-        if width is None or _widest(body) <= width:
+        if width is None or layout.widest(body) <= width:
             break
         columns = [column for column in columns if column.name != name]
         left_out.append(name)
         body = _body(rows, columns, format)
-    if format == "simple" and width is not None and _widest(body) > width:
+    if format == "simple" and width is not None and layout.widest(body) > width:
         numbers = _columns(rows, [], "+/-" if ascii_only else "±")
         columns, left_out = _with_names_folded(rows, labels, numbers, width)
         body = _body(rows, columns, format)
@@ -105,7 +92,8 @@ def table(
     below = [*caption(rows, labels, shown, ascii_only=ascii_only), *notes(rows, labels)]
     if left_out:
         below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    return f"{body}\n\n{_prose(below, format, min(width or PROSE_WIDTH, PROSE_WIDTH))}"
+    prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
+    return f"{body}\n\n{prose}"
 
 
 def _with_names_folded(
@@ -118,7 +106,7 @@ def _with_names_folded(
         if name:
             numbers = [column for column in numbers if column.name != name]
             left_out.append(name)
-        room = width - _widest(_body(rows, numbers, "simple")) - 2
+        room = width - layout.widest(_body(rows, numbers, "simple")) - 2
         if room >= min(longest, _ENOUGH):
             break
 
@@ -157,67 +145,28 @@ def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
 
 def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `table`
     """Lay out the table itself."""
-    header = [_escape(column.name, format) for column in columns]
+    header = [layout.escape(column.name, format) for column in columns]
     texts = [
         [
-            column.say(cell) if column.folded else _escape(column.say(cell), format)
+            column.say(cell) if column.folded else layout.escape(column.say(cell), format)
             for column in columns
         ]
         for cell in rows
     ]
-    if format == "simple":
-        return simple(header, texts, [column.number for column in columns])
-    from tabulate import tabulate
-
-    return tabulate(
-        texts,
-        headers=header,
-        tablefmt=format,
-        disable_numparse=True,  # else a label 1e5 becomes 100000
-        colalign=["right" if column.number else "left" for column in columns] if rows else None,
-    )
-
-
-def simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
-    """Lay out like tabulate's ``simple``, without its padding of headers, by width on screen.
-
-    Args:
-        header: Names of the columns.
-        texts: The rows, a text a column; a text of several lines stays in its column.
-        right: Which columns stand flush right.
-    """
-    split = [[text.split("\n") for text in row] for row in texts]
-    columns = zip(header, *split, strict=True)
-    widths = [max(map(width_of, [name, *chain(*cells)])) for name, *cells in columns]
-    lines = [header, ["-" * width for width in widths]]
-    for row in split:
-        lines += [list(line) for line in zip_longest(*row, fillvalue="")]
-    return "\n".join(
-        "  ".join(
-            " " * (width - width_of(text)) + text
-            if flush
-            else text + " " * (width - width_of(text))
-            for text, width, flush in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def _widest(text: str) -> int:
-    return max(map(width_of, text.splitlines()))
+    return layout.lay_out(header, texts, [column.number for column in columns], format)
 
 
 def _columns(rows: Sequence[Cell], labels: Sequence[str], sign: str) -> list[_Column]:
     """Choose the columns of a table for people, each with one number of places."""
-    score = _score_places(rows)
+    score = layout.places_by_interval(cell.score for cell in rows)
     columns = [
-        _Column(name, lambda cell, name=name: cell.columns.get(name, MISSING), number=False)  # type: ignore[misc]  # mypy can't type a default in a lambda
+        _Column(name, lambda cell, name=name: cell.columns.get(name, layout.MISSING), number=False)  # type: ignore[misc]  # mypy can't type a default in a lambda
         for name in labels
     ]
     columns += [
         _Column("n", lambda cell: f"{len(cell.ok)}/{len(cell.tried)}"),
         _mean_column("start", "score_start", rows, places=score),
-        _Column("score", lambda cell: _score(cell, score)),
+        _Column("score", lambda cell: score_text(cell, score)),
         _Column(f"{sign}95%", lambda cell: _spread(cell, score)),
         _mean_column("KL", "kl", rows),
         _mean_column("entropy", "entropy", rows),
@@ -230,60 +179,36 @@ def _columns(rows: Sequence[Cell], labels: Sequence[str], sign: str) -> list[_Co
 def _mean_column(title: str, name: str, rows: Sequence[Cell], places: int | None = None) -> _Column:
     """Make a column of means over the seeds that ended well."""
     means = [mean for cell in rows if (mean := cell.mean(name)) is not None]
-    digits = _places(means) if places is None else places
+    digits = layout.places_by_size(means) if places is None else places
 
     def say(cell: Cell) -> str:
         mean = cell.mean(name)
-        return MISSING if mean is None else _fixed(mean, digits)
+        return layout.MISSING if mean is None else layout.fixed(mean, digits)
 
     return _Column(title, say)
 
 
-def _score(cell: Cell, places: int) -> str:
+def score_text(cell: Cell, places: int) -> str:
     """The score, with a mark if failures are in it."""
     if not cell.tried:
         return NOT_RUN
     if cell.score is None:
         return "failed"
-    return _fixed(cell.score.mid, places) + ("*" if cell.failed else "")
+    return layout.fixed(cell.score.mid, places) + ("*" if cell.failed else "")
 
 
 def _spread(cell: Cell, places: int) -> str:
     """Half the width of the interval, or why there is none."""
     if not cell.tried:
-        return MISSING
+        return layout.MISSING
     if not cell.ok:
         return "failed"
     if cell.score is None:
-        return MISSING
+        return layout.MISSING
     if cell.score.n == 1:
         return "n=1"
     half = cell.score.half_width
-    return "all equal" if half is None else _fixed(half, places)
-
-
-def _score_places(rows: Sequence[Cell]) -> int:
-    """Places that the intervals justify: two digits of the typical half width, from 2 to 4."""
-    halves = sorted(
-        half for cell in rows if cell.score and (half := cell.score.half_width) is not None
-    )
-    if not halves:
-        return 3
-    typical = halves[(len(halves) - 1) // 2]
-    return min(max(1 - math.floor(math.log10(typical)), 2), 4)
-
-
-def _places(values: Sequence[float]) -> int:
-    """Places for a column without intervals: three digits of its largest number."""
-    largest = max(map(abs, values), default=0.0)
-    if largest == 0:
-        return 2
-    return min(max(2 - math.floor(math.log10(largest)), 0), 3)
-
-
-def _fixed(value: float, places: int) -> str:
-    text = f"{value:.{places}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
+    return "all equal" if half is None else layout.fixed(half, places)
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -292,37 +217,9 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
 
 
-def _escape(text: str, format: str) -> str:  # noqa: A002 - as in `table`
-    """Keep a cell one cell: no line breaks anywhere, no bare bar where bars separate."""
-    text = printable(text)
-    return text.replace("|", _BAR[format]) if format in _BAR else text
-
-
-def _prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> str:  # noqa: A002 - as in `table`
-    """Set caption and notes so that they don't break the document the table goes into."""
-    if format in ("github", "pipe", "rst"):
-        return "\n\n".join(text.replace("*:", "\\*:") for text in paragraphs)
-    if format.endswith("html"):
-        from html import escape
-
-        return "\n".join(f"<p>{escape(text)}</p>" for text in paragraphs)
-    lines = [
-        line
-        for text in paragraphs
-        for line in wrap(
-            text,
-            width,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
-    return "\n".join(f"% {line}" if format.startswith("latex") else line for line in lines)
-
-
 def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # noqa: A002 - as above
     """Write rows for programs: full precision, nothing rounded, nothing marked."""
-    records = [_record(cell, labels) for cell in rows]
+    records = [cell_record(cell, labels) for cell in rows]
     if format == "json":
         document = {"rows": records, "shared": shared(rows), "notes": notes(rows, labels)}
         return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
@@ -341,7 +238,7 @@ def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # n
     return buffer.getvalue().removesuffix("\n")
 
 
-def _record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
+def cell_record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
     """One cell as plain data."""
     settings = [option.name for option in Settings.options()]
     names = list(dict.fromkeys([*KINDS, *labels, *settings]))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlbench.report import tables
+from rlbench.report import layout, tables
 from rlbench.report.baseline import spell_cell
 from rlbench.report.cells import KINDS
 from rlbench.report.comparison import (
@@ -75,14 +74,14 @@ def comparison_table(
     body = _body(comparison.rows, columns, format)
     dropped: list[str] = []
     for key in _EXPENDABLE:
-        if width is None or tables._widest(body) <= width:
+        if width is None or layout.widest(body) <= width:
             break
         dropped += [column.name for column in columns if column.key == key]
         columns = [column for column in columns if column.key != key]
         body = _body(comparison.rows, columns, format)
     if dropped:
         below.append(f"Left out for width: {', '.join(dropped)} (--max-width 0 shows all).")
-    return f"{body}\n\n{tables._prose(below, format)}"
+    return f"{body}\n\n{layout.prose(below, format)}"
 
 
 def remarks(comparison: Comparison) -> list[str]:
@@ -190,25 +189,25 @@ def _untested(comparison: Comparison) -> list[str]:
 
 def _columns(comparison: Comparison, sign: str) -> list[_Column]:
     rows, percent = comparison.rows, _percent(comparison.level)
-    places = _places(row.score for row in rows)
-    finer = _places(row.difference.interval for row in rows if row.difference)
+    places = layout.places_by_interval(row.score for row in rows)
+    finer = layout.places_by_interval(row.difference.interval for row in rows if row.difference)
     means = [mean for row in rows if (mean := row.cell.mean("kl")) is not None]
-    kl_places = tables._places(means)
+    kl_places = layout.places_by_size(means)
 
     def kl(row: Row) -> str:
         mean = row.cell.mean("kl")
-        return tables.MISSING if mean is None else tables._fixed(mean, kl_places)
+        return layout.MISSING if mean is None else layout.fixed(mean, kl_places)
 
     def label(name: str) -> _Column:
-        return _Column(name, lambda row: row.cell.columns.get(name, tables.MISSING), number=False)
+        return _Column(name, lambda row: row.cell.columns.get(name, layout.MISSING), number=False)
 
     return [
         *map(label, comparison.labels),
         _Column("n", lambda row: str(_pairs_of(row))),
-        _Column("score", lambda row: tables._score(row.cell, places)),
+        _Column("score", lambda row: tables.score_text(row.cell, places)),
         _Column(
             f"{sign}{percent}",
-            lambda row: tables.MISSING if not row.score else _half(row.score, places),
+            lambda row: layout.MISSING if not row.score else _half(row.score, places),
         ),
         _Column("KL", kl),
         _Column("diff", lambda row: _difference(row, finer)),
@@ -237,7 +236,7 @@ def _mark(row: Row) -> str:
 def _difference(row: Row, places: int) -> str:
     if row.difference is None:
         return ""
-    text = tables._fixed(row.difference.interval.mid, places)
+    text = layout.fixed(row.difference.interval.mid, places)
     return text if text.startswith("-") or float(text) == 0 else f"+{text}"
 
 
@@ -246,7 +245,7 @@ def _half(interval: Interval, places: int) -> str:
     if interval.n == 1:
         return "n=1"
     half = interval.half_width
-    return "all equal" if half is None else tables._fixed(half, places)
+    return "all equal" if half is None else layout.fixed(half, places)
 
 
 def _wins_interval(row: Row) -> str:
@@ -254,7 +253,7 @@ def _wins_interval(row: Row) -> str:
     if wins is None:
         return ""
     if wins.degenerate or wins.low is None or wins.high is None:
-        return tables.MISSING
+        return layout.MISSING
     return f"{wins.low:.2f}-{wins.high:.2f}"
 
 
@@ -268,16 +267,6 @@ def _p(p: float, alpha: float) -> str:
     return f"{p:.{places}f}"
 
 
-def _places(intervals: Any) -> int:
-    """Places that the intervals justify: two digits of the typical half width, from 2 to 4."""
-    halves = sorted(
-        half for interval in intervals if interval and (half := interval.half_width) is not None
-    )
-    if not halves:
-        return 3
-    return min(max(1 - math.floor(math.log10(halves[(len(halves) - 1) // 2])), 2), 4)
-
-
 def _percent(level: float) -> str:
     return f"{100 * level:g}%"
 
@@ -287,19 +276,9 @@ def _comparisons(count: int) -> str:
 
 
 def _body(rows: Sequence[Row], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `tables.table`
-    header = [tables._escape(column.name, format) for column in columns]
-    texts = [[tables._escape(column.say(row), format) for column in columns] for row in rows]
-    if format == "simple":
-        return tables.simple(header, texts, [column.number for column in columns])
-    from tabulate import tabulate
-
-    return tabulate(
-        texts,
-        headers=header,
-        tablefmt=format,
-        disable_numparse=True,  # else a label 1e5 becomes 100000
-        colalign=["right" if column.number else "left" for column in columns],
-    )
+    header = [layout.escape(column.name, format) for column in columns]
+    texts = [[layout.escape(column.say(row), format) for column in columns] for row in rows]
+    return layout.lay_out(header, texts, [column.number for column in columns], format)
 
 
 def _data(comparison: Comparison, below: Sequence[str], format: str) -> str:  # noqa: A002 - as above
@@ -338,7 +317,7 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
     """One row as plain data."""
     difference, simultaneous = row.difference, row.simultaneous
     return {
-        **tables._record(row.cell, comparison.labels),
+        **tables.cell_record(row.cell, comparison.labels),
         **_bounds("score", row.score),
         "pairs": len(row.seeds),
         "paired_seeds": list(row.seeds),

@@ -1,0 +1,139 @@
+"""How a table is laid out, whatever is in it: columns, places of numbers, the prose below."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain, zip_longest
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from rlbench.report.folding import width_of
+from rlbench.report.spelling import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlbench.stats import Interval
+
+MISSING = "-"
+PROSE_WIDTH = 80
+
+# formats whose cells end at a bar that is not escaped
+_BAR = {
+    "github": "\\|",
+    "pipe": "\\|",
+    "jira": "\\|",
+    "asciidoc": "\\|",
+    "orgtbl": "\\vert{}",
+    "mediawiki": "&#124;",
+    "textile": "&#124;",
+}
+
+
+def lay_out(
+    header: list[str],
+    texts: list[list[str]],
+    right: list[bool],
+    format: str,  # noqa: A002 - what everybody calls it, tabulate included
+) -> str:
+    """Lay out a table in any format of tabulate.
+
+    Args:
+        header: Names of the columns.
+        texts: The rows, a text a column, as `escape` gives them.
+        right: Which columns stand flush right.
+        format: The format.
+    """
+    if format == "simple":
+        return simple(header, texts, right)
+    from tabulate import tabulate
+
+    return tabulate(
+        texts,
+        headers=header,
+        tablefmt=format,
+        disable_numparse=True,  # else a label 1e5 becomes 100000
+        colalign=["right" if flush else "left" for flush in right] if texts else None,
+    )
+
+
+def simple(header: list[str], texts: list[list[str]], right: list[bool]) -> str:
+    """Lay out like tabulate's ``simple``, without its padding of headers, by width on screen.
+
+    Args:
+        header: Names of the columns.
+        texts: The rows, a text a column; a text of several lines stays in its column.
+        right: Which columns stand flush right.
+    """
+    split = [[text.split("\n") for text in row] for row in texts]
+    columns = zip(header, *split, strict=True)
+    widths = [max(map(width_of, [name, *chain(*cells)])) for name, *cells in columns]
+    lines = [header, ["-" * width for width in widths]]
+    for row in split:
+        lines += [list(line) for line in zip_longest(*row, fillvalue="")]
+    return "\n".join(
+        "  ".join(
+            " " * (width - width_of(text)) + text
+            if flush
+            else text + " " * (width - width_of(text))
+            for text, width, flush in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def widest(text: str) -> int:
+    """Columns that the longest line takes on a terminal."""
+    return max(map(width_of, text.splitlines()))
+
+
+def places_by_interval(intervals: Iterable[Interval | None]) -> int:
+    """Places that intervals justify: two digits of the typical half width, from 2 to 4."""
+    halves = sorted(
+        half for interval in intervals if interval and (half := interval.half_width) is not None
+    )
+    if not halves:
+        return 3
+    return min(max(1 - math.floor(math.log10(halves[(len(halves) - 1) // 2])), 2), 4)
+
+
+def places_by_size(values: Sequence[float]) -> int:
+    """Places for a column without intervals: three digits of its largest number."""
+    largest = max(map(abs, values), default=0.0)
+    if largest == 0:
+        return 2
+    return min(max(2 - math.floor(math.log10(largest)), 0), 3)
+
+
+def fixed(value: float, places: int) -> str:
+    """Write a number with so many places; zero has no sign."""
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def escape(text: str, format: str) -> str:  # noqa: A002 - as in `lay_out`
+    """Keep a cell one cell: no line breaks anywhere, no bare bar where bars separate."""
+    text = printable(text)
+    return text.replace("|", _BAR[format]) if format in _BAR else text
+
+
+def prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> str:  # noqa: A002 - as in `lay_out`
+    """Set caption and notes so that they don't break the document the table goes into."""
+    if format in ("github", "pipe", "rst"):
+        return "\n\n".join(text.replace("*:", "\\*:") for text in paragraphs)
+    if format.endswith("html"):
+        from html import escape as escape_html
+
+        return "\n".join(f"<p>{escape_html(text)}</p>" for text in paragraphs)
+    lines = [
+        line
+        for text in paragraphs
+        for line in wrap(
+            text,
+            width,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+    return "\n".join(f"% {line}" if format.startswith("latex") else line for line in lines)
