@@ -92,7 +92,7 @@ def run(
         KeyboardInterrupt: It was interrupted; what had ended by then is kept in ``out``.
     """
     from rlbench.grid.launch import run_grid
-    from rlbench.report import cells
+    from rlbench.report import frame
 
     axes: dict[Kind, Selections] = {
         "estimator": estimator,
@@ -111,7 +111,7 @@ def run(
         workers=workers,
         plugins=plugins,
     )
-    return cells.results(records)
+    return frame.results(records)
 
 
 def results(out: str | Path = "results/local") -> pd.DataFrame:
@@ -122,11 +122,11 @@ def results(out: str | Path = "results/local") -> pd.DataFrame:
 
     Returns:
         One row a run: ``run_id``, the kinds, ``seed``, each setting that differs or is not at its
-        default, ``status``, ``error`` and the numbers; see `rlbench.report.cells.results`.
+        default, ``status``, ``error`` and the numbers; see `rlbench.report.frame.results`.
     """
     from pathlib import Path
 
     from rlbench.grid.store import Store
-    from rlbench.report import cells
+    from rlbench.report import frame
 
-    return cells.results(Store(Path(out)).read())
+    return frame.results(Store(Path(out)).read())

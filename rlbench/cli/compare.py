@@ -105,7 +105,8 @@ def compare(
 
 
 def _check_number(shown: Sequence[Cell]) -> None:
-    from rlbench.report.baseline import labels_of, spell_cell
+    from rlbench.report.baseline import spell_cell
+    from rlbench.report.cells import labels_of
 
     if not shown:
         raise NothingSelected("none of these folders holds a run that can be read")

@@ -54,7 +54,7 @@ def table(
 
 def print_table(records: list[Record], format_: str, max_width: int | None) -> None:
     """Print the table; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.cells import KINDS, cells, differing
+    from rlbench.report.cells import cells, labels_of
     from rlbench.report.notes import notes
     from rlbench.report.tables import ranked, table
 
@@ -67,6 +67,6 @@ def print_table(records: list[Record], format_: str, max_width: int | None) -> N
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(table(shown, format_, width or None, ascii_only=not can_write("±")))
     if format_ in ("csv", "tsv"):
-        labels = differing(shown) or list(KINDS[:3])
+        labels = labels_of(shown)
         for line in notes(ranked(shown, labels), labels):
             say(line)

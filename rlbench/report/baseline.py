@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from rlbench.errors import NothingSelected, UsageError, nearest
-from rlbench.report.cells import KINDS, Cell, differing
+from rlbench.report.cells import KINDS, Cell, labels_of
 from rlbench.report.select import select
 from rlbench.report.spelling import spelled
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     Wish = tuple[str | None, str]
 
 LISTED = 20  # cells that a message names
-
-
-def labels_of(cells: Sequence[Cell]) -> list[str]:
-    """Name the columns that tell cells apart; estimator, loss and KL controller if none does."""
-    return differing(cells) or list(KINDS[:3])
 
 
 def spell_cell(cell: Cell, labels: Sequence[str]) -> str:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.reading import describes_a_run
+from rlbench.report.metric import SCORE, Metric
 from rlbench.report.spelling import spelled
-from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rlbench.grid.store import Record
     from rlbench.stats import Interval
 
-KINDS = ("estimator", "loss", "kl", "task", "reward", "model")
+KINDS_OF_RUNS = ("estimator", "loss", "kl", "task", "reward", "model")
+KINDS = ("algorithm", *KINDS_OF_RUNS)  # what was measured elsewhere has an algorithm as a whole
 # column -> key in result.json; `reward` and `kl` are the names of components already
 NUMBERS = {
     "score_start": "score_start",
@@ -46,8 +44,8 @@ class Seed:
         number: The seed.
         record: Its run.
         status: ``ok``, ``failed``, ``diverged``, ``timeout``, or ``not run``.
-        score: The score at the end; the task's floor where the run failed; None where it did not
-            run, or where a failed run has no known floor.
+        score: The metric at the end, such as the score; the task's floor where the run failed;
+            None where it did not run, or where a failed run has no known floor.
     """
 
     number: int
@@ -79,11 +77,13 @@ class Cell:
             the settings in one spelling, versions and source hashes.
         seeds: In the order of their numbers, each number once.
         repeats: Runs of a seed that is among these already; they count nowhere.
+        metric: What `Seed.score` and `score` are.
     """
 
     columns: Mapping[str, str]
     seeds: tuple[Seed, ...]
     repeats: tuple[Seed, ...] = ()
+    metric: Metric = SCORE
 
     @cached_property
     def tried(self) -> list[Seed]:
@@ -119,7 +119,7 @@ class Cell:
         return sum(values) / len(values) if values else None
 
 
-def cells(records: Iterable[Record]) -> list[Cell]:
+def cells(records: Iterable[Record], metric: Metric = SCORE) -> list[Cell]:
     """Group records by everything but the seed.
 
     Runs of different versions of rlbench, of a plugin or of torch make different cells: they are
@@ -127,6 +127,8 @@ def cells(records: Iterable[Record]) -> list[Cell]:
 
     Args:
         records: In any order; a run that is given twice counts once.
+        metric: What cells are to be compared by. Results that were made elsewhere can say that
+            less of their score is better. Only a score has a floor.
 
     Returns:
         Cells in the order in which they first occur.
@@ -139,12 +141,14 @@ def cells(records: Iterable[Record]) -> list[Cell]:
         spec = record.spec or {}
         shared = _shared(spec)
         if shared not in keys:
-            keys[shared] = _key(spec)
+            keys[shared] = key_of(spec)
         groups.setdefault(keys[shared], []).append(record)
     made = []
     for group in groups.values():
-        once, again = _once([_seed(record, floors) for record in group])
-        made.append(Cell(columns=_columns(group[0].spec or {}), seeds=once, repeats=again))
+        spec = group[0].spec or {}
+        of_cell = _directed(metric, spec)
+        once, again = _once([_seed(record, floors, of_cell.key) for record in group])
+        made.append(Cell(columns=_columns(spec), seeds=once, repeats=again, metric=of_cell))
     return made
 
 
@@ -156,6 +160,12 @@ def _once(seeds: Iterable[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
     for seed in ordered:
         (again if once and once[-1].number == seed.number else once).append(seed)
     return tuple(once), tuple(again)
+
+
+def labels_of(shown: Sequence[Cell]) -> list[str]:
+    """Name the columns that tell cells apart; estimator, loss and KL controller if none does."""
+    usual = [name for name in KINDS[:4] if any(name in cell.columns for cell in shown)]
+    return differing(shown) or usual
 
 
 def differing(shown: Sequence[Cell]) -> list[str]:
@@ -181,62 +191,6 @@ def differing(shown: Sequence[Cell]) -> list[str]:
     return labels
 
 
-def results(records: Iterable[Record]) -> pd.DataFrame:
-    """Make a table with one row a run, for notebooks.
-
-    Args:
-        records: As read from a store.
-
-    Returns:
-        Columns ``run_id``, the kinds, ``seed``, one for each setting that differs between runs or
-        is not at its default in one of them (so that tables of two folders, one below the other,
-        still tell what was run: a gap stands for the default), ``status``,
-        ``error``, ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward``
-        is the component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``,
-        ``wall_s``, ``rlbench`` and ``torch`` (versions). A run that failed has no score here; that
-        it counts with the task's floor is up to the reader. What is left out, because it can't be
-        read or is there twice, is warned of.
-    """
-    import pandas as pd
-
-    kept = _kept(records)
-    specs = [record.spec or {} for record in kept]
-    settings = list(dict.fromkeys(name for spec in specs for name in spec.get("settings", {})))
-    told = [name for name in settings if _is_told(name, specs)]
-    rows = []
-    for record, spec in zip(kept, specs, strict=True):
-        result = record.result or {}
-        versions = result.get("provenance") or {}
-        rows.append(
-            {
-                "run_id": record.run_id,
-                **{kind: _label(spec, kind) for kind in KINDS},
-                "seed": spec.get("seed"),
-                **{name: spec.get("settings", {}).get(name) for name in told},
-                "status": record.status,
-                "error": error_line(record) or None,
-                **{name: result.get(key) for name, key in NUMBERS.items()},
-                "rlbench": versions.get("rlbench"),
-                "torch": spec.get("torch"),
-            }
-        )
-    columns = ["run_id", *KINDS, "seed", *told, "status", "error", *NUMBERS, "rlbench", "torch"]
-    frame = pd.DataFrame(rows, columns=columns)
-    for name in told:  # a gap must not turn 8 into 8.0
-        if all(row[name] is None or type(row[name]) is int for row in rows):
-            frame[name] = frame[name].astype("Int64")
-    for name in NUMBERS:
-        frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
-    return frame
-
-
-def _is_told(name: str, specs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a setting differs between runs, or is not at its default."""
-    defaults = {option.name: spelled(option.default) for option in Settings.options()}
-    values = {spelled(spec.get("settings", {}).get(name)) for spec in specs}
-    return len(values) > 1 or (name in defaults and values != {defaults[name]})
-
-
 def error_line(record: Record) -> str:
     """First line of a run's error, with its type; empty if it has none."""
     error = (record.result or {}).get("error")
@@ -245,22 +199,6 @@ def error_line(record: Record) -> str:
     lines = str(error.get("message") or "").strip().splitlines()
     kind, message = str(error.get("type") or ""), lines[0] if lines else ""
     return ": ".join(part for part in (kind, message) if part)
-
-
-def _kept(records: Iterable[Record]) -> list[Record]:
-    """Leave out what can't be a row, each with a warning: a frame has no room for notes."""
-    kept: dict[tuple[str, int], Record] = {}
-    for record in records:
-        if not describes_a_run(record.spec):
-            problem = record.problem or f"{record.folder} has no specification"
-            warnings.warn(f"left out: {problem}", stacklevel=3)
-            continue
-        spec = record.spec or {}
-        first = kept.setdefault((_key(spec), spec["seed"]), record)
-        if first is not record and first.run_id != record.run_id:
-            both = f"{first.folder} and {record.folder}"
-            warnings.warn(f"one run lies in {both}; only the first counts", stacklevel=3)
-    return list(kept.values())
 
 
 def _shared(spec: Mapping[str, Any]) -> Hashable:
@@ -272,7 +210,7 @@ def _shared(spec: Mapping[str, Any]) -> Hashable:
     )
 
 
-def _key(spec: Mapping[str, Any]) -> str:
+def key_of(spec: Mapping[str, Any]) -> str:
     """Everything of a specification but the seed, in one spelling."""
     rest = {name: value for name, value in spec.items() if name not in ("run_id", "seed")}
     return _respell(json.dumps(rest, sort_keys=True))
@@ -285,11 +223,6 @@ def _respell(text: str) -> str:
         component["options"] = spelled(component.get("options"))
     rest["settings"] = spelled(rest["settings"])
     return json.dumps(rest, sort_keys=True)
-
-
-def _label(spec: Mapping[str, Any], kind: str) -> str | None:
-    component = spec.get("components", {}).get(kind)
-    return str(component["label"]) if component else None
 
 
 def _columns(spec: Mapping[str, Any]) -> dict[str, str]:
@@ -316,15 +249,22 @@ def _digest_of(contents: object) -> str:
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:7]
 
 
-def _seed(record: Record, floors: Mapping[str, float]) -> Seed:
+def _directed(metric: Metric, spec: Mapping[str, Any]) -> Metric:
+    """Turn the score round where the specification says that less is better."""
+    if metric == SCORE and spec.get("direction") == "lower":
+        return Metric(SCORE.name, SCORE.key, higher=False)
+    return metric
+
+
+def _seed(record: Record, floors: Mapping[str, float], key: str) -> Seed:
     """Decide what a run counts as."""
     spec, result = record.spec or {}, record.result or {}
     score: float | None = None
     status = record.status if record.complete else NOT_RUN
     if status == "ok":
-        score = result.get("score")
-        status = "ok" if isinstance(score, (int, float)) else "failed"
-    if status not in ("ok", NOT_RUN):
+        score = result.get(key)
+        status = "ok" if isinstance(result.get("score"), (int, float)) else "failed"
+    if status not in ("ok", NOT_RUN) and key == SCORE.key:
         floor = result.get("floor")
         score = floor if isinstance(floor, (int, float)) else floors.get(_task(spec))
     return Seed(number=int(spec.get("seed", 0)), record=record, status=status, score=score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlbench.report.baseline import labels_of
+from rlbench.report.cells import labels_of
 from rlbench.report.tables import ranked
 
 if TYPE_CHECKING:

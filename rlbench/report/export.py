@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from rlbench.errors import UsageError
 from rlbench.grid.reading import read_bytes
 from rlbench.grid.store import METRICS
-from rlbench.report.cells import NUMBERS, results
+from rlbench.report.cells import NUMBERS
+from rlbench.report.frame import results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ def runs(records: Sequence[Record], note: Callable[[str], None]) -> pd.DataFrame
         note: Hears of each record that can't be a row.
 
     Returns:
-        The columns of `rlbench.report.cells.results`.
+        The columns of `rlbench.report.frame.results`.
     """
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")

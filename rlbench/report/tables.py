@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
 from rlbench.report import layout
-from rlbench.report.cells import KINDS, NOT_RUN, NUMBERS, Cell, differing
+from rlbench.report.cells import KINDS, KINDS_OF_RUNS, NOT_RUN, NUMBERS, Cell, labels_of
 from rlbench.report.folding import fold, width_of
 from rlbench.report.notes import caption, name_of, notes, shared
 from rlbench.report.spelling import printable
@@ -71,7 +71,7 @@ def table(
         UsageError: There is no such format.
     """
     check_format(format)
-    labels = differing(cells) or list(KINDS[:3])
+    labels = labels_of(cells)
     rows = ranked(cells, labels)
     if format in DATA_FORMATS:
         return _data(rows, labels, format)
@@ -133,7 +133,7 @@ def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
     """
 
     def key(cell: Cell) -> tuple[float, bool, list[list[tuple[int, int, str]]]]:
-        best_first = math.inf if cell.score is None else -cell.score.mid
+        best_first = math.inf if cell.score is None else -cell.metric.sign * cell.score.mid
         return (
             best_first,
             bool(cell.failed),
@@ -240,8 +240,9 @@ def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # n
 
 def cell_record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
     """One cell as plain data."""
+    kinds = [kind for kind in KINDS if kind in KINDS_OF_RUNS or kind in cell.columns]
     settings = [option.name for option in Settings.options()]
-    names = list(dict.fromkeys([*KINDS, *labels, *settings]))
+    names = list(dict.fromkeys([*kinds, *labels, *settings]))
     score, of_ok = cell.score, cell.score_of_ok
     certain = score is not None and score.half_width is not None
     return {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells, differing, results
+from rlbench.report.cells import cells, differing
+from rlbench.report.frame import results
 from rlbench.report.notes import notes
 from rlbench.report.spelling import spelled
 from rlbench.training.settings import Settings
