@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rlbench.grid.store import Record
     from rlbench.plugin.registry import Registry
-    from rlbench.types import Kind
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -24,8 +23,15 @@ folder = click.argument("folder", metavar="[OUT]", required=False, type=Folder()
 
 
 def selection(command: _Command) -> _Command:
-    """Add ``-o``, ``-e`` to ``-m``, ``-s``, ``--set`` and ``--plugin``."""
+    """Add ``-o``, ``-e`` to ``-m``, ``-a``, ``-s``, ``--set`` and ``--plugin``."""
     command = flags.plugin(command)
+    command = click.option(
+        "-a",
+        "--algorithm",
+        multiple=True,
+        metavar="NAME",
+        help="Algorithm of imported results.  Only these.",
+    )(command)
     command = click.option(
         "--set",
         "settings",
@@ -78,7 +84,7 @@ def choose(
     from rlbench.grid.axes import parse_seeds, parse_settings
     from rlbench.report.select import select
 
-    wanted = {cast("Kind", kind): texts for kind, texts in axes.items() if texts}
+    wanted = {kind: texts for kind, texts in axes.items() if texts}
     registry: Registry | None = None
     if wanted or plugins or settings:
         registry = flags.load(plugins)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError, nearest
 from rlbench.report.cells import KINDS, Cell, labels_of
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rlbench.plugin.registry import Registry
-    from rlbench.types import Kind
 
     Wish = tuple[str | None, str]
 
@@ -155,7 +154,7 @@ class _Finder:
             self._registry = self._load()
         records = [cell.seeds[0].record for cell in self._cells]
         try:
-            chosen = select(records, self._registry, {cast("Kind", kind): [text]})
+            chosen = select(records, self._registry, {kind: [text]})
         except NothingSelected:
             return set()
         except UsageError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.grid.reading import describes_a_run
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from rlbench.plugin.registry import Registry
     from rlbench.types import Kind
 
+ALGORITHM = "algorithm"  # what imported results have in the place of components
+
 
 def select(
     records: Iterable[Record],
     registry: Registry | None,
-    wanted: Mapping[Kind, Sequence[str]],
+    wanted: Mapping[str, Sequence[str]],
     *,
     seeds: Sequence[int] | None = None,
     settings: Mapping[str, Sequence[Any]] | None = None,
@@ -32,8 +34,8 @@ def select(
         records: As read from a store. Those without a specification are kept only if nothing is
             wanted in particular.
         registry: Resolves aliases; None does not.
-        wanted: Selections by kind. A bare name stands for all variants of a component; options
-            narrow it to those that have these values.
+        wanted: Selections by kind, or by ``algorithm``. A bare name stands for all variants of a
+            component; options narrow it to those that have these values.
         seeds: Only these; None means all.
         settings: For each name the values of which a record must have one.
         note: Hears of what was wanted beside others and is not there.
@@ -51,11 +53,11 @@ def select(
     kept = readable
     for kind, texts in wanted.items():
         matches = [_wish(registry, kind, text) for text in texts]
-        fitting = [r for r in kept if any(_fits(r, kind, *match) for match in matches)]
+        fitting = [r for r in kept if any(_fits(r, kind, match) for match in matches)]
         absent = [
-            text
-            for text, match in zip(texts, matches, strict=True)
-            if not any(_fits(record, kind, *match) for record in fitting)
+            match.text
+            for match in matches
+            if not any(_fits(record, kind, match) for record in fitting)
         ]
         there = {_component(record, kind).get("label", "?") for record in kept}
         _tell_absent(f"{kind} {' or '.join(absent)}", absent, fitting, there, note)
@@ -96,24 +98,35 @@ def _component(record: Record, kind: str) -> dict[str, Any]:
     return dict(spec.get("components", {}).get(kind, {}))
 
 
-def _wish(registry: Registry | None, kind: Kind, text: str) -> tuple[str, dict[str, Any]]:
-    """Read one selection: a canonical name, and the values of those options that were written."""
+class _Wish(NamedTuple):
+    """One selection as it was written, its canonical name, and the options that were written."""
+
+    text: str
+    name: str
+    options: Mapping[str, Any]
+
+
+def _wish(registry: Registry | None, kind: str, text: str) -> _Wish:
+    """Read one selection. Nobody owns an algorithm: it is a name that came with its results."""
     name, _, written = text.partition(":")
-    if registry is not None:
+    if registry is not None and kind != ALGORITHM:
         try:
-            wanted = variants(registry, kind, text)
+            wanted = variants(registry, cast("Kind", kind), text)
         except UsageError:
-            if registry.owners(kind, name):
+            if registry.owners(cast("Kind", kind), name):
                 raise  # the component is there, so the options are wrong
         else:
-            return wanted.name, dict(wanted.options)
-    return name, dict(part.partition("=")[::2] for part in written.split(",") if part)
+            return _Wish(text, wanted.name, dict(wanted.options))
+    pairs = dict(part.partition("=")[::2] for part in written.split(",") if part)
+    return _Wish(text, name, pairs)
 
 
-def _fits(record: Record, kind: str, name: str, pairs: Mapping[str, Any]) -> bool:
+def _fits(record: Record, kind: str, wish: _Wish) -> bool:
     component = _component(record, kind)
+    if component.get("label") == wish.text:  # also a name with a colon that was made elsewhere
+        return True
     values = component.get("options", {})
-    return component.get("name") == name and all(
+    return component.get("name") == wish.name and all(
         option in values and spelled(values[option]) == spelled(value)
-        for option, value in pairs.items()
+        for option, value in wish.options.items()
     )

@@ -1,0 +1,183 @@
+"""``rlbench import``: results that were made elsewhere become runs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlbench.cli import flags
+from rlbench.errors import UsageError
+from rlbench.report.terminal import Once, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.grid.importing import Foreign, What
+    from rlbench.grid.scores_file import Entry, Layout
+
+_NAMED = 5
+
+
+def _finite(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value:g} is not a finite score.")
+    return value
+
+
+@click.command(
+    "import",
+    epilog="""\b
+  rlbench import runs.csv --map algorithm=algo,task=env,score=return -o results/theirs
+  rlbench import scores.json --as algorithm=DIAMOND --normalise atari.csv -o results/theirs
+  rlbench import walker*.csv --wide --as task=walker --renumber -o results/walker
+  rlbench import corl.json --map score=offline_final -o results/corl
+A table has a row a run; what can be mapped: algorithm (or estimator, loss, ...), task, seed,
+score, status, score_start, kl_nats, reward_mean, entropy, length, tokens, wall_s, set.NAME.
+JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task: [..]}},
+{algorithm: {task: {metric: [..]}}}.""",
+)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..")
+@click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="WHAT=COLUMN[,..]",
+    help="Which column holds what; repeatable.",
+)
+@click.option(
+    "--as",
+    "fixed",
+    multiple=True,
+    metavar="WHAT=NAME[,..]",
+    help="What all rows are, such as task=walker; repeatable.",
+)
+@click.option("--wide", is_flag=True, help="Every column is an algorithm, every row a seed.")
+@click.option(
+    "--levels",
+    cls=Once,
+    metavar="WHAT,..",
+    help="What the names in nested JSON are, from the outside.",
+)
+@click.option("--renumber", is_flag=True, help="Count seeds on in the order of rows and files.")
+@click.option(
+    "--direction",
+    cls=Once,
+    type=click.Choice(["higher", "lower"]),
+    default="higher",
+    show_default=True,
+    help="Which scores are better.",
+)
+@click.option(
+    "--normalise",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Scores that count as 0 and 1: task,low,high (csv or json).",
+)
+@click.option(
+    "--floor",
+    cls=Once,
+    type=float,
+    callback=_finite,
+    metavar="SCORE",
+    help="What a failed run scores (default: 0 if normalised, else unknown).",
+)
+@click.option("--replace", is_flag=True, help="Put new numbers in the place of old ones.")
+@flags.out
+def import_(
+    *,
+    files: tuple[Path, ...],
+    mapped: tuple[str, ...],
+    fixed: tuple[str, ...],
+    wide: bool,
+    levels: str | None,
+    renumber: bool,
+    direction: str,
+    normalise: Path | None,
+    floor: float | None,
+    replace: bool,
+    out: Path | None,
+) -> None:
+    """Write results that were made elsewhere as runs; table, compare, plot and report read them."""
+    from rlbench.grid import importing
+    from rlbench.grid.normalisation import read_normalisation
+    from rlbench.grid.scores_file import Layout
+    from rlbench.grid.store import Store
+
+    if out is None:
+        raise UsageError("name the folder for these results with -o; a folder of its own is best")
+    layout = Layout(
+        columns=_pairs("--map", mapped),
+        fixed=_pairs("--as", fixed),
+        wide=wide,
+        levels=tuple(part.strip() for part in levels.split(",")) if levels else (),
+        renumber=renumber,
+    )
+    entries = _entries(files, layout)
+    runs = importing.foreign_runs(
+        importing.numbered(entries, again=renumber),
+        lower_is_better=direction == "lower",
+        floor=floor,
+        scales=read_normalisation(normalise) if normalise else None,
+    )
+    _tell(importing.write(runs, Store(out), overwrite=replace), out)
+
+
+def _pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
+    """Read ``algorithm=algo,score=return``."""
+    from rlbench.grid.scores_file import check_targets
+
+    pairs: dict[str, str] = {}
+    for part in (part for text in given for part in text.split(",")):
+        target, equals, name = part.strip().partition("=")
+        if not equals or not target or not name:
+            raise UsageError(f"{flag} {part!r}: write WHAT=NAME, such as algorithm=PPO")
+        if target in pairs:
+            raise UsageError(f"{flag}: {target} is given twice")
+        pairs[target] = name
+    check_targets(list(pairs), flag)
+    return pairs
+
+
+def _entries(files: Sequence[Path], layout: Layout) -> list[Entry]:
+    """Read all files before anything is written."""
+    from rlbench.grid.scores_file import read_scores
+
+    entries = []
+    for path in files:
+        found, unused = read_scores(path, layout)
+        if unused:
+            say(f"{path}: not used: {', '.join(map(repr, unused))}")
+        entries += found
+    unnumbered = sum(entry.seed is None for entry in entries)
+    if unnumbered and not layout.renumber:
+        say(f"{unnumbered:,} rows without a seed are numbered in their order")
+    return entries
+
+
+def _tell(steps: Sequence[tuple[Foreign, What]] | Any, out: Path) -> None:
+    """Count what was written; a conflict is an error."""
+    counts: Counter[str] = Counter()
+    conflicts: list[Foreign] = []
+    failed = 0
+    for run, what in steps:
+        counts[what] += 1
+        failed += run.result["status"] != "ok"
+        if what == "conflict":
+            conflicts.append(run)
+    if conflicts:
+        named = ", ".join(f"{run.run_id} ({run.where})" for run in conflicts[:_NAMED])
+        more = f" and {len(conflicts) - _NAMED:,} more" if len(conflicts) > _NAMED else ""
+        raise UsageError(
+            f"other numbers are in {out} already for {named}{more}; --replace takes the new ones. "
+            "Nothing was written"
+        )
+    parts = [f"{counts['new']:,} runs written to {out}"]
+    parts += [f"{counts['there']:,} there already"] if counts["there"] else []
+    parts += [f"{counts['replaced']:,} replaced"] if counts["replaced"] else []
+    parts += [f"{failed:,} without a score count as failed"] if failed else []
+    say("; ".join(parts))

@@ -1,0 +1,219 @@
+"""Results that were made elsewhere, written as runs, so that every table and plot works on them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlbench.errors import UsageError
+from rlbench.grid.normalisation import normalised
+from rlbench.grid.scores_file import PARTS, Entry
+from rlbench.grid.store import RESULT, SCHEMA, SPEC, Store, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rlbench.grid.normalisation import Scale
+
+What = Literal["new", "there", "conflict", "replaced"]
+
+STEM_LENGTH = 60
+MADE_ELSEWHERE = "imported"  # a key of specifications
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """A run that was made elsewhere, as it is written.
+
+    Attributes:
+        where: File and row that it comes from.
+        spec: What was run.
+        result: How it ended.
+    """
+
+    where: str
+    spec: Mapping[str, Any]
+    result: Mapping[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        """Name of its folder."""
+        return str(self.spec["run_id"])
+
+
+def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:
+    """Give a seed to entries that have none.
+
+    Args:
+        entries: In the order of the files.
+        again: Count all on, whatever seeds they have.
+
+    Returns:
+        The entries; seeds count up from 0 in each algorithm, task and setting.
+    """
+    counted: Counter[str] = Counter()
+    done = []
+    for entry in entries:
+        if entry.seed is not None and not again:
+            done.append(entry)
+            continue
+        key = _cell_key(entry)
+        done.append(replace(entry, seed=counted[key]))
+        counted[key] += 1
+    return done
+
+
+def foreign_runs(
+    entries: Sequence[Entry],
+    *,
+    lower_is_better: bool = False,
+    floor: float | None = None,
+    scales: Mapping[str, Scale] | None = None,
+) -> list[Foreign]:
+    """Turn entries into runs.
+
+    Args:
+        entries: With seeds, see `numbered`.
+        lower_is_better: Whether less of the score is better.
+        floor: What a failed run scores, in the unit of the scores as they are kept; None leaves
+            cells with failures without a score.
+        scales: Task to the scores that count as 0 and as 1; None keeps scores as they are. With
+            it, the floor is 0 if none is given.
+
+    Returns:
+        One run an entry.
+
+    Raises:
+        UsageError: One algorithm, task and seed is there twice, or a task has no scale.
+    """
+    seen: dict[str, Entry] = {}
+    runs = []
+    for entry in entries:
+        spec = _spec(entry, lower_is_better=lower_is_better, scale=_scale(entry, scales))
+        first = seen.setdefault(spec["run_id"], entry)
+        if first is not entry:
+            raise UsageError(
+                f"{_named(entry)} is there twice, in {first.where} and in {entry.where}; "
+                "--renumber counts seeds on, --map set.NAME=COLUMN tells settings apart"
+            )
+        least = 0.0 if floor is None and scales is not None else floor
+        result = _result(entry, spec, least)
+        runs.append(Foreign(where=entry.where, spec=spec, result=result))
+    return runs
+
+
+def write(
+    runs: Sequence[Foreign], store: Store, *, overwrite: bool = False
+) -> Iterator[tuple[Foreign, What]]:
+    """Write runs that are not there yet.
+
+    A run that is there with the same numbers is left. Nothing is written if one is there with
+    others, unless they are to be replaced. An import that was cut short is repeated with the same
+    command.
+
+    Args:
+        runs: What to write.
+        store: Where to.
+        overwrite: Put new numbers in the place of old ones.
+
+    Yields:
+        Each run with what became of it, as it happens; ``conflict`` means that nothing is written.
+
+    Raises:
+        UsageError: Results can't be written there.
+    """
+    store.check_writable()
+    there = set(store.names())
+    verdicts = [_compared(run, store) if run.run_id in there else "new" for run in runs]
+    if not overwrite and "conflict" in verdicts:
+        yield from (
+            (run, verdict)
+            for run, verdict in zip(runs, verdicts, strict=True)
+            if verdict == "conflict"
+        )
+        return
+    for run, verdict in zip(runs, verdicts, strict=True):
+        if verdict == "there":
+            yield run, "there"
+            continue
+        with store.locked(run.run_id) as folder:
+            if verdict == "conflict":
+                store.clear(run.run_id)
+            write_json(folder / SPEC, run.spec)
+            write_json(folder / RESULT, run.result)
+        yield run, "replaced" if verdict == "conflict" else "new"
+
+
+def _compared(run: Foreign, store: Store) -> What:
+    """Tell what is on disk of a run apart from what is to be written."""
+    record = store.record(run.run_id)
+    if record.result is None or record.spec is None:
+        return "new"
+    kept = [
+        {name: value for name, value in result.items() if name != "provenance"}
+        for result in (record.result, run.result)
+    ]
+    return "there" if kept[0] == kept[1] and record.spec == run.spec else "conflict"
+
+
+def _cell_key(entry: Entry) -> str:
+    return json.dumps([dict(entry.parts), dict(entry.settings)], sort_keys=True)
+
+
+def _named(entry: Entry) -> str:
+    parts = " ".join(entry.parts[name] for name in PARTS if name in entry.parts)
+    settings = "".join(f" {name}={value}" for name, value in entry.settings.items())
+    return f"{parts}{settings} seed {entry.seed}"
+
+
+def _scale(entry: Entry, scales: Mapping[str, Scale] | None) -> Scale | None:
+    if scales is None:
+        return None
+    task = entry.parts.get("task", "")
+    if task not in scales:
+        raise UsageError.unknown(f"task in {entry.where}, to be normalised:", task, scales)
+    return scales[task]
+
+
+def _spec(entry: Entry, *, lower_is_better: bool, scale: Scale | None) -> dict[str, Any]:
+    content = {
+        "components": {
+            name: {"name": entry.parts[name], "label": entry.parts[name], "options": {}}
+            for name in PARTS
+            if name in entry.parts
+        },
+        "settings": dict(entry.settings),
+        MADE_ELSEWHERE: True,
+        **({"direction": "lower"} if lower_is_better else {}),
+        **({"scale": list(scale)} if scale else {}),
+    }
+    text = json.dumps([content, entry.seed], sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:10]
+    names = "-".join(entry.parts[name] for name in PARTS if name in entry.parts)
+    stem = re.sub(r"[^a-z0-9_.-]", "_", names.lower()).lstrip("_.-")[:STEM_LENGTH] or "run"
+    head = {"schema": SCHEMA, "run_id": f"{stem}-s{entry.seed}-{digest}", "seed": entry.seed}
+    return head | content
+
+
+def _result(entry: Entry, spec: Mapping[str, Any], floor: float | None) -> dict[str, Any]:
+    numbers = dict(entry.numbers)
+    score, scale = numbers.get("score"), spec.get("scale")
+    if scale and score is not None:
+        numbers["score"] = normalised(score, scale)
+        numbers["score_as_given"] = score
+    tokens = numbers.get("tokens")
+    if tokens is not None:
+        numbers["tokens"] = int(tokens)  # counts; a gap made them floats
+    return {
+        "schema": SCHEMA,
+        "run_id": spec["run_id"],
+        "floor": floor,
+        "status": entry.status,
+        "error": {"type": "", "message": entry.why} if entry.why else None,
+        **numbers,
+        "provenance": {"imported": entry.where},
+    }
