@@ -14,12 +14,13 @@ from rlbench.errors import UsageError
 from rlbench.report.terminal import Once, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlbench.grid.importing import Foreign, What
     from rlbench.grid.scores_file import Entry, Layout
 
-_NAMED = 5
+_NAMED = 5  # runs that a message names
+_SAID_EVERY = 2_000
 
 
 def _finite(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
@@ -101,7 +102,7 @@ def import_(
     floor: float | None,
     replace: bool,
     out: Path | None,
-) -> None:
+) -> int:
     """Write results that were made elsewhere as runs; table, compare, plot and report read them."""
     from rlbench.grid import importing
     from rlbench.grid.normalisation import read_normalisation
@@ -124,7 +125,7 @@ def import_(
         floor=floor,
         scales=read_normalisation(normalise) if normalise else None,
     )
-    _tell(importing.write(runs, Store(out), overwrite=replace), out)
+    return _written(importing.write(runs, Store(out), overwrite=replace), len(runs), out)
 
 
 def _pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
@@ -159,16 +160,24 @@ def _entries(files: Sequence[Path], layout: Layout) -> list[Entry]:
     return entries
 
 
-def _tell(steps: Sequence[tuple[Foreign, What]] | Any, out: Path) -> None:
-    """Count what was written; a conflict is an error."""
+def _written(steps: Iterator[tuple[Foreign, What]], total: int, out: Path) -> int:
+    """Write, and say how far it is and what was written; give the exit code."""
+    from rlbench.grid.store import Busy
+
     counts: Counter[str] = Counter()
     conflicts: list[Foreign] = []
-    failed = 0
-    for run, what in steps:
-        counts[what] += 1
-        failed += run.result["status"] != "ok"
-        if what == "conflict":
-            conflicts.append(run)
+    failed, problem = 0, ""
+    try:
+        for number, (run, what) in enumerate(steps, 1):
+            counts[what] += 1
+            failed += run.result["status"] != "ok"
+            if what == "conflict":
+                conflicts.append(run)
+            if number % _SAID_EVERY == 0 and number < total:
+                say(f"{number:,} of {total:,} runs")
+    except (Busy, OSError) as error:
+        why = str(error) if isinstance(error, Busy) else error.strerror or str(error)
+        problem = f"stopped: {why}; the same command does the rest; so far "
     if conflicts:
         named = ", ".join(f"{run.run_id} ({run.where})" for run in conflicts[:_NAMED])
         more = f" and {len(conflicts) - _NAMED:,} more" if len(conflicts) > _NAMED else ""
@@ -180,4 +189,5 @@ def _tell(steps: Sequence[tuple[Foreign, What]] | Any, out: Path) -> None:
     parts += [f"{counts['there']:,} there already"] if counts["there"] else []
     parts += [f"{counts['replaced']:,} replaced"] if counts["replaced"] else []
     parts += [f"{failed:,} without a score count as failed"] if failed else []
-    say("; ".join(parts))
+    say(problem + "; ".join(parts))
+    return int(bool(problem))

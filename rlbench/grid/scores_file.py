@@ -29,6 +29,7 @@ NUMBERS = {
 }
 """What a column can hold, and its key in a result."""
 SETTING = "set."
+_AMBIGUOUS = ("kl", "reward")
 TARGETS = (*PARTS, "seed", "status", *NUMBERS)
 LEVELS = (*PARTS, "seed", "metric")
 
@@ -274,14 +275,14 @@ def _columns(path: Path, names: list[str], rows: list[Row], layout: Layout) -> d
     for target in TARGETS:
         if target in wanted or target in layout.fixed or target not in names:
             continue
-        if target in PARTS and target != "algorithm" and _are_numbers(target, rows):
-            continue  # a column kl with numbers is no KL controller
+        if target in _AMBIGUOUS and _are_numbers(target, rows):
+            continue  # a measured KL, and no controller of it
         wanted[target] = target
     if "score" not in wanted:
         there = ", ".join(map(repr, names[:30]))
         raise UsageError(
-            f"{path}: no column 'score'; there are: {there}. Name it with --map score=COLUMN, or "
-            "say --wide where every column is an algorithm"
+            f"{path}: no column 'score'; there are: {there}. Name it with --map score=COLUMN"
+            + ("" if "json" in path.suffix else ", or say --wide where each column is an algorithm")
         )
     if not {*wanted, *layout.fixed} & {"algorithm", "estimator", "loss"}:
         there = ", ".join(map(repr, names[:30]))
