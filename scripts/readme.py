@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FIRST = ("hookspecs.py", "types.py")  # files to read first stand first
+FIRST = ("__init__.py", "hookspecs.py", "types.py")  # files to read first stand first
 
 
 def rlbench(*arguments: str) -> str:
@@ -51,7 +51,12 @@ def tree() -> str:
     lines = []
     files = sorted(
         (ROOT / "rlbench").rglob("*.py"),
-        key=lambda file: (len(file.relative_to(ROOT).parts), file.parent, file.name not in FIRST),
+        key=lambda file: (
+            len(file.relative_to(ROOT).parts),
+            file.parent,
+            FIRST.index(file.name) if file.name in FIRST else len(FIRST),
+            file.name,
+        ),
     )
     folder = None
     for file in files:
