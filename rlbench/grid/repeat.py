@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlbench.errors import RlbenchError, UsageError
 from rlbench.grid import compare, identity
+from rlbench.grid.importing import MADE_ELSEWHERE
 from rlbench.grid.store import SPEC, Store, read_run
 from rlbench.plugin.selection import select
 from rlbench.training.settings import Settings
@@ -72,9 +73,12 @@ def rebuild(registry: Registry, spec: Mapping[str, Any]) -> RunSpec:
     """Build the run that a specification describes, from what is installed now.
 
     Raises:
-        UsageError: A component, an option or a setting is there no more.
+        UsageError: A component, an option or a setting is there no more, or was never there: the
+            run was made elsewhere.
         PluginError: The signature of a component can't be read.
     """
+    if spec.get(MADE_ELSEWHERE):
+        raise UsageError("it was made elsewhere and imported")
     selections = {
         cast("Kind", kind): select(
             registry.find(cast("Kind", kind), str(component.get("name"))),

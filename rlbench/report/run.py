@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import compare, repeat
+from rlbench.grid.importing import MADE_ELSEWHERE
 from rlbench.grid.reading import read_object
 from rlbench.grid.store import LOCK, SCHEMA, VERIFIED
 from rlbench.report.cells import NUMBERS, error_line
@@ -126,6 +127,9 @@ def _verified(record: Record) -> Rows:
 def _components(record: Record) -> Rows:
     rows = []
     for kind, component in _mapping(record.spec or {}, "components").items():
+        if (record.spec or {}).get(MADE_ELSEWHERE):
+            rows.append((kind, str(component["label"])))
+            continue
         owner = _mapping(component, "owner")
         whose = owner.get("distribution") or f"file or module {owner.get('plugin', '?')}"
         version = f" {owner['version']}" if owner.get("version") else ""
@@ -169,7 +173,8 @@ def _spell(value: Any) -> str:
 def _made(record: Record, provenance: Mapping[str, Any]) -> Rows:
     spec = record.spec or {}
     rows = [(name, str(provenance[name])) for name in _VERSIONS if provenance.get(name)]
-    rows.append(("training", f"source {spec.get('training', 'unknown')}"))
+    if not spec.get(MADE_ELSEWHERE):
+        rows.append(("training", f"source {spec.get('training', 'unknown')}"))
     if spec.get("schema") != SCHEMA:
         rows.append(("schema", f"{spec.get('schema')}; this version writes {SCHEMA}"))
     checkouts = {"git": provenance.get("git"), **_mapping(provenance, "plugins_git")}
@@ -192,6 +197,9 @@ def _files(record: Record) -> Rows:
 
 def _repeat(record: Record, registry: Registry, width: int) -> str:
     """Write the command, and what stands against it."""
+    if (record.spec or {}).get(MADE_ELSEWHERE):
+        origin = _mapping(record.result or {}, "provenance").get("imported", "an unknown file")
+        return f"made elsewhere; imported from {origin}"
     text = f"repeat exactly this run\n  {repeat.shell(repeat.command(record))}"
     changed = repeat.changed(registry, record.spec or {})
     absent = repeat.not_here(record)

@@ -363,3 +363,18 @@ def test_the_order_of_rows_changes_no_file(tmp_path: Path) -> None:
 
     rows = ["a,0,1", "b,0,2", "a,1,3"]
     assert made("one", rows) == made("two", rows[::-1])
+
+
+def test_an_imported_run_is_never_outdated_and_says_where_it_comes_from(tmp_path: Path) -> None:
+    text = (
+        "estimator,loss,kl,task,reward,model,seed,score\ngroup,clip,none,addition,true,lstm,0,0.5\n"
+    )
+    result, out = import_text(tmp_path, "x.csv", text, "--map", "reward=reward,model=model")
+    assert result.exit_code == 0, result.output
+    removed = rlbench("rm", out, "--outdated", "--yes")
+    assert removed.exit_code == 3
+    assert "made elsewhere" in removed.stderr
+    (record,) = Store(out).read()
+    shown = rlbench("show", "run", record.run_id, "-o", out).stdout
+    assert shown.rstrip().endswith("made elsewhere; imported from x.csv, line 2")
+    assert "rlbench run" not in shown
