@@ -7,6 +7,7 @@ import click
 from rlbench import __version__
 from rlbench.cli.compare import compare
 from rlbench.cli.components import list_, plugins_, show
+from rlbench.cli.gate import gate
 from rlbench.cli.import_ import import_
 from rlbench.cli.plan import plan
 from rlbench.cli.results import export, merge, rm, why
@@ -43,5 +44,19 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (run, plan, table, compare, export, import_, merge, rm, why, list_, show, plugins_):
+for _command in (
+    run,
+    plan,
+    table,
+    compare,
+    gate,
+    export,
+    import_,
+    merge,
+    rm,
+    why,
+    list_,
+    show,
+    plugins_,
+):
     cli.add_command(_command)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlbench.types import Kind
 
 DEFAULT_OUT = "results/local"
+_LEVELS = (0.5, 0.999)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _AXES: tuple[tuple[str, Kind, str], ...] = (
@@ -73,6 +74,30 @@ format_ = click.option(
     default="simple",
     show_default=True,
     help="Any tabulate format (github, latex, ...), or csv, tsv, json.",
+)
+metric = click.option(
+    "--metric",
+    cls=Once,
+    default="score",
+    show_default=True,
+    metavar="NAME",
+    help="What is compared: score, reward_mean, kl_nats, wall_s, ...",
+)
+direction = click.option(
+    "--direction",
+    cls=Once,
+    type=click.Choice(["higher", "lower"]),
+    help="Which way is better (default: what is usual for the metric).",
+)
+level = click.option(
+    "--level",
+    cls=Once,
+    type=float,
+    default=0.95,
+    show_default=True,
+    callback=lambda *given: _confidence(*given),
+    metavar="LEVEL",
+    help="Confidence level.",
 )
 width = click.option(
     "--max-width",
@@ -195,6 +220,14 @@ def positive_seconds(
     """Accept a positive, finite number of seconds."""
     if value is not None and not (0 < value < math.inf):
         raise click.BadParameter(f"{value:g} is not a positive number of seconds.")
+    return value
+
+
+def _confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> Any:
+    """Accept a level of confidence."""
+    low, high = _LEVELS
+    if not low <= value <= high:  # also where it is not a number
+        raise click.BadParameter(f"{value:g} is not in [{low:g}, {high:g}].")
     return value
 
 

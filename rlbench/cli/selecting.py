@@ -23,7 +23,12 @@ folder = click.argument("folder", metavar="[OUT]", required=False, type=Folder()
 
 
 def selection(command: _Command) -> _Command:
-    """Add ``-o``, ``-e`` to ``-m``, ``-a``, ``-s``, ``--set`` and ``--plugin``."""
+    """Add ``-o`` and what narrows the runs of a folder."""
+    return flags.out(narrowing(command))
+
+
+def narrowing(command: _Command) -> _Command:
+    """Add ``-e`` to ``-m``, ``-a``, ``-s``, ``--set`` and ``--plugin``."""
     command = flags.plugin(command)
     command = click.option(
         "-a",
@@ -42,8 +47,7 @@ def selection(command: _Command) -> _Command:
     command = click.option("-s", "--seeds", multiple=True, help="Only these seeds; repeatable.")(
         command
     )
-    command = flags.axes(selecting=True)(command)
-    return flags.out(command)
+    return flags.axes(selecting=True)(command)
 
 
 def root(folder: Path | None, out: Path | None) -> Path:
