@@ -44,7 +44,7 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (
+_LISTED = (
     run,
     plan,
     table,
@@ -58,5 +58,7 @@ for _command in (
     list_,
     show,
     plugins_,
-):
+)
+
+for _command in _LISTED:
     cli.add_command(_command)

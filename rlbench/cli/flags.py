@@ -53,6 +53,14 @@ def axes(*, selecting: bool) -> Callable[[_Command], _Command]:
     return decorate
 
 
+def _confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> Any:
+    """Accept a level of confidence."""
+    low, high = _LEVELS
+    if not low <= value <= high:  # also where it is not a number
+        raise click.BadParameter(f"{value:g} is not in [{low:g}, {high:g}].")
+    return value
+
+
 plugin = click.option(
     "--plugin",
     "plugins",
@@ -95,7 +103,7 @@ level = click.option(
     type=float,
     default=0.95,
     show_default=True,
-    callback=lambda *given: _confidence(*given),
+    callback=_confidence,
     metavar="LEVEL",
     help="Confidence level.",
 )
@@ -220,14 +228,6 @@ def positive_seconds(
     """Accept a positive, finite number of seconds."""
     if value is not None and not (0 < value < math.inf):
         raise click.BadParameter(f"{value:g} is not a positive number of seconds.")
-    return value
-
-
-def _confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> Any:
-    """Accept a level of confidence."""
-    low, high = _LEVELS
-    if not low <= value <= high:  # also where it is not a number
-        raise click.BadParameter(f"{value:g} is not in [{low:g}, {high:g}].")
     return value
 
 

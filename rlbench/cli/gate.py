@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,8 @@ from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.terminal import Folder, Once, can_write, emit, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rlbench.report.cells import Cell
     from rlbench.report.metric import Direction, Metric
 

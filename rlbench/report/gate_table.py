@@ -126,14 +126,19 @@ def _caption(gate: Gate, sign: str) -> list[str]:
     way = "more" if metric.higher else "less"
     percent = f"{100 * (1 - gate.alpha):g}%"
     tested = sum(one.p is not None for one in gate.verdicts)
-    method = "max-t with joint sign flips" if gate.joint else "paired t tests, adjusted by Holm,"
     text = (
         f"{metric.name}: {way} is better. n: seeds that both have tried. diff: new less old over "
         f"these, {sign} the half-width of its {percent} paired t interval, of one cell alone. "
-        f"{WORSE}: p < {gate.alpha:g} and a mean loss above {gate.margin:g}; p: two-sided, that the "
-        f"loss is {gate.margin:g}, by {method} over {tested} {_cells_word(tested)}. {SAME}: the "
-        f"same numbers. {NOT_TESTABLE}: no test."
+        f"{SAME}: the same numbers."
     )
+    if tested:
+        by = "max-t with joint sign flips" if gate.joint else "paired t tests, adjusted by Holm,"
+        text += (
+            f" {WORSE}: p < {gate.alpha:g} and a mean loss above {gate.margin:g}. p: two-sided, "
+            f"that the loss is {gate.margin:g}, by {by} over {tested} {_cells_word(tested)}."
+        )
+    if any(one.mark == NOT_TESTABLE for one in gate.verdicts):
+        text += f" {NOT_TESTABLE}: no test."
     if gate.proof:
         text += (
             f" {OPEN}: the simultaneous {percent} interval does not exclude a loss above "
