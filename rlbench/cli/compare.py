@@ -1,4 +1,4 @@
-"""``rlbench compare``: every cell against one of them."""
+"""``rlbench compare``: every cell against the baseline of its task."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rlbench.grid.store import Record
     from rlbench.report.cells import Cell
     from rlbench.report.comparison import Comparison
+    from rlbench.report.metric import Direction
+    from rlbench.report.tuning import Tuning
 
 _LEVELS = (0.5, 0.999)
+_NOTHING = "none of these folders holds a run that can be read"
 
 
 def _level(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
@@ -32,7 +36,7 @@ def _level(_context: click.Context, _parameter: click.Parameter, value: float) -
 
 def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
     if value is not None and not (0 < value < math.inf):
-        raise click.BadParameter(f"{value:g} is not a positive difference of scores.")
+        raise click.BadParameter(f"{value:g} is not a positive difference.")
     return value
 
 
@@ -41,7 +45,10 @@ def _margin(_context: click.Context, _parameter: click.Parameter, value: float |
   rlbench compare results/local --baseline group+clip
   rlbench compare -l clip --baseline gae:lam=0.9 --margin 0.02
   rlbench compare --baseline "-e group -l clip --set lr=0.001"
-A baseline is named by the labels that tell it from the other cells, joined by +."""
+  rlbench compare --baseline group+clip --tune lr
+  rlbench compare --baseline group+clip --metric kl_nats
+A baseline is named by the labels that tell it from the other cells, joined by +; in
+results of several tasks, without the task, it is the baseline of each task."""
 )
 @selecting.folder
 @selecting.selection
@@ -54,7 +61,28 @@ A baseline is named by the labels that tell it from the other cells, joined by +
     type=float,
     callback=_margin,
     metavar="DIFF",
-    help="Differences of scores below this count as none (default: no such claim).",
+    help="Differences below this count as none (default: no such claim).",
+)
+@click.option(
+    "--metric",
+    cls=Once,
+    default="score",
+    show_default=True,
+    metavar="NAME",
+    help="What is compared: a column of numbers, such as kl_nats or wall_s.",
+)
+@click.option(
+    "--direction",
+    cls=Once,
+    type=click.Choice(["higher", "lower"]),
+    help="Which way is better (default: what is usual for the metric).",
+)
+@click.option(
+    "--tune",
+    cls=Once,
+    metavar="NAME[=VAL,VAL]",
+    help="Choose each cell's best value (of lr, say, or loss.eps) on half of the seeds; compare "
+    "on the rest.",
 )
 @click.option(
     "--level",
@@ -78,15 +106,17 @@ def compare(
     baseline: str | None,
     margin: float | None,
     level: float,
+    metric: str,
+    direction: Direction | None,
+    tune: str | None,
     format_: str,
     max_width: int | None,
     **axes: tuple[str, ...],
 ) -> None:
-    """Compare the cells in a folder with one of them, seed by seed."""
+    """Compare every cell with a baseline, at common seeds."""
     from dataclasses import replace
 
     from rlbench.report import comparison
-    from rlbench.report.cells import cells
     from rlbench.report.tables import check_format
 
     check_format(format_)
@@ -95,28 +125,64 @@ def compare(
     for record in chosen:
         if record.problem:
             say(f"warning: {record.problem}")
-    shown = comparison.in_order(cells(chosen))
+    found = _cells(chosen, metric, direction)
+    tuning = _tuned(found, tune) if tune is not None else None
+    shown = comparison.in_order(tuning.cells if tuning else found)
     _check_number(shown)
-    against = _baseline(shown, baseline, plugins)
+    against = _baselines(shown, baseline, plugins)
     made = comparison.compare(shown, against, level=level, margin=margin)
     unselected = len(records) - len(chosen)
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
-    _print(replace(made, named=baseline is not None, left_out=left_out), format_, max_width)
+    made = replace(made, named=baseline is not None, left_out=left_out, tuning=tuning)
+    _print(made, format_, max_width)
+
+
+def _cells(records: list[Record], name: str, direction: Direction | None) -> list[Cell]:
+    """Group the runs; a direction that was given counts more than what results say of theirs."""
+    from dataclasses import replace
+
+    from rlbench.report.cells import cells
+    from rlbench.report.metric import metric
+
+    wanted = metric(name, direction)
+    found = cells(records, wanted)
+    return found if direction is None else [replace(cell, metric=wanted) for cell in found]
+
+
+def _tuned(found: Sequence[Cell], text: str) -> Tuning:
+    """Choose a value for each cell; values that are not there are said on stderr."""
+    from rlbench.report import tuning
+
+    axis = tuning.parse_axis(text)
+    if not found:
+        raise NothingSelected(_NOTHING)
+    made = tuning.tune(found, axis)
+    absent = tuning.absent(axis, found)
+    if absent:
+        say(f"no result with {axis.name}={' or '.join(absent)}")
+    return made
 
 
 def _check_number(shown: Sequence[Cell]) -> None:
-    from rlbench.report.baseline import spell_cell
+    from rlbench.report.baseline import but_for_task, spell_cell
     from rlbench.report.cells import labels_of
 
     if not shown:
-        raise NothingSelected("none of these folders holds a run that can be read")
+        raise NothingSelected(_NOTHING)
+    labels = labels_of(shown)
     if len(shown) == 1:
-        name = spell_cell(shown[0], labels_of(shown))
+        name = spell_cell(shown[0], labels)
         raise NothingSelected(f"there is one cell only, {name}: nothing to compare it with")
+    if len({spell_cell(cell, but_for_task(labels)) for cell in shown}) == 1:
+        raise NothingSelected(
+            f"the {len(shown)} cells differ in nothing but the task: nothing to compare them with"
+        )
 
 
-def _baseline(shown: Sequence[Cell], text: str | None, plugins: tuple[str, ...]) -> Cell:
-    """Find the baseline, given by labels, by flags or not at all."""
+def _baselines(
+    shown: Sequence[Cell], text: str | None, plugins: tuple[str, ...]
+) -> dict[str, Cell]:
+    """Find the baseline of each task, given by labels, by flags or not at all."""
     from rlbench.report import baseline
 
     if text is None:
@@ -151,7 +217,8 @@ def _flags_in(text: str) -> list[tuple[str | None, str]]:
 
 def _print(made: Comparison, format_: str, max_width: int | None) -> None:
     """Print the comparison; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.verdicts import comparison_table, remarks
+    from rlbench.report.legend import remarks
+    from rlbench.report.verdicts import comparison_table
 
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(comparison_table(made, format_, width or None, ascii_only=not can_write("±")))

@@ -1,4 +1,4 @@
-"""Find the one cell that a text such as ``group+clip`` names."""
+"""Find the cell that a text such as ``group+clip`` names, in each task its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError, nearest
 from rlbench.report.cells import KINDS, Cell, labels_of
+from rlbench.report.pairing import task_of
 from rlbench.report.select import select
 from rlbench.report.spelling import spelled
 
@@ -28,12 +29,16 @@ def spell_cell(cell: Cell, labels: Sequence[str]) -> str:
     )
 
 
-def find(cells: Sequence[Cell], wanted: str | Sequence[Wish], load: Callable[[], Registry]) -> Cell:
-    """Find the cell that is meant.
+def find(
+    cells: Sequence[Cell], wanted: str | Sequence[Wish], load: Callable[[], Registry]
+) -> dict[str, Cell]:
+    """Find the cell that is meant, or one in each task.
 
     A label that is written as the table has it means just that cell, ``gae`` never
     ``gae:lam=0.9``. What no cell has letter for letter may be an alias, another spelling of a
-    value, or a name without the options that it has there.
+    value, or a name without the options that it has there. What fits one cell in each of several
+    tasks, of the same components but for the task, means all of them: each is the baseline of its
+    task.
 
     Args:
         cells: What to choose from, in the order of messages.
@@ -41,15 +46,19 @@ def find(cells: Sequence[Cell], wanted: str | Sequence[Wish], load: Callable[[],
             pairs of a column (None for any kind of component) and what it holds.
         load: Gives the registry, for what is not there letter for letter.
 
+    Returns:
+        Cells by the label of their task.
+
     Raises:
-        UsageError: No cell, or more than one, is named so; lists the cells.
+        UsageError: No cell, or more than one in a task, is named so; lists the cells.
     """
     finder = _Finder(cells, load)
     wishes = finder.words(wanted) if isinstance(wanted, str) else list(wanted)
     shown = wanted if isinstance(wanted, str) else ", ".join(f"{c} {text}" for c, text in wishes)
     found = finder.all_of(wishes)
-    if len(found) == 1:
-        return cells[found[0]]
+    by_task = {task_of(cells[number]): cells[number] for number in found}
+    if found and len(by_task) == len(found) and len(set(map(_but_for_task, by_task.values()))) == 1:
+        return by_task
     names = [spell_cell(cell, labels_of(cells)) for cell in cells]
     if found:
         fitting = _listed([names[number] for number in found])
@@ -60,22 +69,39 @@ def find(cells: Sequence[Cell], wanted: str | Sequence[Wish], load: Callable[[],
     raise UsageError(f"--baseline {shown!r}: no such cell{why}{meant} there are: {_listed(names)}")
 
 
-def only_pair(cells: Sequence[Cell]) -> Cell:
-    """Take the first of two cells as the baseline that nobody named.
+def only_pair(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Take the first of two cells as the baseline that nobody named, in each task its own.
 
     Args:
         cells: In the order of the table.
 
+    Returns:
+        Cells by the label of their task.
+
     Raises:
-        UsageError: There are more than two; shows how to name one.
+        UsageError: There are more than two in a task; shows how to name one.
     """
-    if len(cells) == 2:
-        return cells[0]
-    names = [spell_cell(cell, labels_of(cells)) for cell in cells]
+    labels = but_for_task(labels_of(cells))
+    groups: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        groups.setdefault(spell_cell(cell, labels), {})[task_of(cell)] = cell
+    if len(groups) == 2:
+        return next(iter(groups.values()))
+    names = list(groups)
+    several = " of each task" if len({task_of(cell) for cell in cells}) > 1 else ""
     raise UsageError(
-        f"{len(cells)} cells and no baseline; write --baseline {_quoted(names[0])}, "
+        f"{len(names)} cells{several} and no baseline; write --baseline {_quoted(names[0])}, "
         f"or another of: {_listed(names)}"
     )
+
+
+def but_for_task(labels: Sequence[str]) -> list[str]:
+    """Keep the labels that tell cells of one task apart."""
+    return [name for name in labels if name.partition(".")[0] != "task"]
+
+
+def _but_for_task(cell: Cell) -> tuple[str | None, ...]:
+    return tuple(cell.columns.get(kind) for kind in but_for_task(KINDS))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,172 +1,182 @@
-"""Every cell against one baseline, at common seeds: the numbers of ``rlbench compare``."""
+"""Every cell against the baseline of its task, at common seeds: ``rlbench compare``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.report.cells import labels_of
+from rlbench.report.family import Family, Judgement, judge
+from rlbench.report.metric import SCORE
+from rlbench.report.pairing import Pairs, pair, task_of
 from rlbench.report.tables import ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell, Seed
-    from rlbench.stats import Difference, Interval
+    from rlbench.report.cells import Cell
+    from rlbench.report.metric import Metric
+    from rlbench.report.tuning import Tuning
+    from rlbench.stats import Interval
 
-BASELINE, BETTER, WORSE, EQUIVALENT = "baseline", "+", "-", "="
-UNDECIDED, NOT_TESTABLE, NOT_COMPARABLE = "?", "n/a", "x"
-
-MAX_T_FROM = 7  # pairs; below, flipping signs leaves no room for a correction
-SMALLEST_OF_INTEREST = 0.05  # where no margin is declared
-POWER = 0.8
+SMALLEST_OF_INTEREST = 0.05  # of a score from 0 to 1, where no margin is declared
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One cell against the baseline.
+class Row(Judgement):
+    """One cell, judged against its baseline.
 
     Attributes:
         cell: The cell.
-        score: Its mean over all of its own seeds, failures at the task's floor; None if no seed was
-            tried or a failed one has no known floor.
+        baseline: What it is compared with; None for a baseline, and where its task has none.
+        score: Mean of its metric over all of its own seeds, failures at the task's floor; None if
+            no seed was tried, or the number of one is not known.
         seeds: The seeds that it shares with the baseline, both tried: the pairs.
-        verdict: One of the marks above.
-        reason: Why there is no test; empty where there is one.
-        difference: Its mean less the baseline's over the pairs, in the unit of the score, with the
-            paired t interval; positive means better. None where there is nothing to subtract.
-        simultaneous: The same difference with an interval for the whole family.
-        p: Two-sided p-value, adjusted for the family; None where there is no test.
-        improvement: Share of pairs in which it does better, ties one half.
-        more: About how many more seeds would decide, where it is undecided; None elsewhere, and
-            where no number of seeds in reach would.
+        failures: How many of the pairs hold a failed run, on either side.
+        of_ok: The judgement on the pairs that ended well on both sides, where the table has pairs
+            that did not; never to be shown alone.
+        seeds_of_ok: Those pairs.
     """
 
     cell: Cell
+    baseline: Cell | None = None
     score: Interval | None
     seeds: tuple[int, ...] = ()
-    verdict: str = BASELINE
-    reason: str = ""
-    difference: Difference | None = None
-    simultaneous: Interval | None = None
-    p: float | None = None
-    improvement: Interval | None = None
-    more: int | None = None
+    failures: int = 0
+    of_ok: Judgement | None = None
+    seeds_of_ok: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All cells against one of them.
+    """All cells, each against the baseline of its task.
 
     Attributes:
-        rows: Best first, the baseline among them.
-        labels: Columns in which the cells differ.
-        baseline: What the others are compared with.
-        level: Confidence level of all intervals; the tests' error rate is the rest to 1.
-        margin: Differences within it are equivalent, in the unit of the score; None if none is.
-        family: Number of comparisons with a test.
-        fewest: Pairs of the one that has fewest; None if there is no test.
+        rows: Task by task, in each the best first, the baseline among them.
+        labels: Columns in which the cells differ; the task is the first of them if it is one.
+        baselines: What the others are compared with, by task.
+        metric: What is compared. In a task from elsewhere the other way round may be better; a
+            row's own is that of its cell.
+        family: All comparisons that have a test, with the levels.
         named: Whether somebody chose the baseline.
         left_out: What of the results is not among the cells, in words; empty if nothing.
+        tuning: How a value was chosen for each cell; None if none was.
     """
 
     rows: tuple[Row, ...]
     labels: tuple[str, ...]
-    baseline: Cell
-    level: float
-    margin: float | None
-    family: int
-    fewest: int | None
+    baselines: Mapping[str, Cell]
+    metric: Metric
+    family: Family
     named: bool = True
     left_out: str = ""
+    tuning: Tuning | None = None
 
     @property
-    def alpha(self) -> float:
-        """Error rate of the whole family of tests."""
-        return round(1 - self.level, 12)  # 1 - 0.95 is a little more than 0.05
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks of the rows, in their order."""
+        return tuple(dict.fromkeys(task_of(row.cell) for row in self.rows))
 
     @property
-    def joint(self) -> bool:
-        """Whether the p-values are those of max-t, and not Holm's."""
-        return self.fewest is not None and self.fewest >= MAX_T_FROM
-
-    @property
-    def effect(self) -> float:
-        """The difference that numbers of seeds are planned for."""
-        return SMALLEST_OF_INTEREST if self.margin is None else self.margin
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Pairs:
-    """What a cell and the baseline scored at their common seeds; no score where none is known."""
-
-    seeds: tuple[int, ...]
-    ours: tuple[float, ...] = ()
-    theirs: tuple[float, ...] = ()
-    outcomes: tuple[int, ...] = ()  # 1 where the cell does better, -1 where the baseline does
-    verdict: str = NOT_TESTABLE
-    reason: str = ""
+    def rows_of_ok(self) -> tuple[Row, ...]:
+        """The rows that hold another verdict where failed seeds are left out, not at the floor."""
+        return tuple(
+            row
+            for row in self.rows
+            if row.of_ok and row.difference and row.of_ok.verdict != row.verdict
+        )
 
 
 def in_order(cells: Sequence[Cell]) -> list[Cell]:
-    """Order cells as tables do, the best first; ties and all in one order, however they came."""
+    """Order cells: by task, the best first; ties and all in one order, however they came."""
     canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))
-    return ranked(canonical, labels_of(canonical))
+    return sorted(ranked(canonical, labels_of(canonical)), key=task_of)
 
 
 def compare(
-    cells: Sequence[Cell], baseline: Cell, *, level: float = 0.95, margin: float | None = None
+    cells: Sequence[Cell],
+    baseline: Cell | Mapping[str, Cell],
+    *,
+    level: float = 0.95,
+    margin: float | None = None,
 ) -> Comparison:
-    """Compare every cell with the baseline at common seeds.
+    """Compare every cell with the baseline of its task, at common seeds.
 
-    A failed seed scores the task's floor, and in the share of wins it loses to any seed that ended
-    well. The family is all comparisons that have a test. Its p-values are Holm's on the paired t
-    tests while any comparison has 6 pairs or fewer, and those of max-t with joint sign flips from
-    7 on: the smallest number of pairs rules. A seed that one comparison lacks is 0 there under
-    every flip, so that it adds nothing. Simultaneous intervals are Bonferroni's. Seeds to come are
-    planned at the level of one comparison after Bonferroni, by the upper limit of the standard
-    deviation, see `rlbench.stats.pairs_needed`.
+    Differences are in the unit of the metric, row less baseline, whichever way is better; verdicts
+    and wins follow the direction. A failed seed scores the task's floor, and in the share of wins
+    it loses to any seed that ended well. Where there are failures, everything is judged a second
+    time on the pairs that ended well, see `Row.of_ok`. How a family is judged: `family.judge`.
 
     Args:
-        cells: What to compare, the baseline among them.
-        baseline: One of them.
+        cells: What to compare, the baselines among them.
+        baseline: One of them, or one for each task, by its label.
         level: Confidence level in [0.5, 1).
-        margin: Largest difference, in the unit of the score, that counts as none; None calls
-            nothing equivalent.
+        margin: Largest difference, in the unit of the metric, that counts as none; None calls
+            nothing equivalent. Seeds to come are planned for a difference of this size; without it
+            for 0.05 where the metric is a score and all are from 0 to 1, and else not.
 
     Returns:
-        One row a cell, the best first. The order of ``cells`` changes nothing.
+        One row a cell. The order of ``cells`` changes nothing.
     """
-    from rlbench.stats import paired_difference
-
     ordered = in_order(cells)
-    labels = tuple(labels_of(ordered))
-    numbered = [(n, cell) for n, cell in enumerate(ordered) if cell is not baseline]
-    pairs = {n: _pairs(cell, baseline) for n, cell in numbered}
-    differences = {
-        n: paired_difference(pair.ours, pair.theirs, level)
-        for n, pair in pairs.items()
-        if pair.ours
+    baselines = baseline if isinstance(baseline, Mapping) else {task_of(baseline): baseline}
+    effect = _default_effect(ordered) if margin is None else margin
+    against = {
+        number: baselines.get(task_of(cell))
+        for number, cell in enumerate(ordered)
+        if not any(cell is one for one in baselines.values())
     }
-    tested = [n for n, difference in differences.items() if difference.testable]
-    comparison = Comparison(
-        rows=(),
-        labels=labels,
-        baseline=baseline,
-        level=level,
-        margin=margin,
-        family=len(tested),
-        fewest=min((len(pairs[n].seeds) for n in tested), default=None),
+    pairs, of_ok = (
+        {
+            number: pair(ordered[number], one, ended_well=alone) if one else _no_baseline(baselines)
+            for number, one in against.items()
+        }
+        for alone in (False, True)
     )
-    family = {n: pairs[n] for n in tested}
-    adjusted = _adjusted(comparison, family, [differences[n].p or 0.0 for n in tested])
+    family, judgements = judge(pairs, level=level, margin=margin, effect=effect)
+    again: dict[int, Judgement] = {}
+    if any(found.failures for found in pairs.values()):
+        _, again = judge(of_ok, level=level, margin=margin, effect=effect)
     rows = []
-    for n, cell in enumerate(ordered):
+    for number, cell in enumerate(ordered):
         row = Row(cell=cell, score=_score(cell, level))
-        if n in pairs:
-            row = _row(comparison, row, pairs[n], differences.get(n), adjusted.get(n))
+        if number in pairs:
+            row = replace(
+                row,
+                **vars(judgements[number]),
+                baseline=against[number],
+                seeds=pairs[number].seeds,
+                failures=pairs[number].failures,
+                of_ok=again.get(number),
+                seeds_of_ok=of_ok[number].seeds if again else (),
+            )
         rows.append(row)
-    return replace(comparison, rows=tuple(rows))
+    return Comparison(
+        rows=tuple(rows),
+        labels=_labels(ordered),
+        baselines=baselines,
+        metric=next(iter(baselines.values())).metric,
+        family=family,
+    )
+
+
+def _labels(ordered: Sequence[Cell]) -> tuple[str, ...]:
+    """Name the columns that differ; rows are grouped by task, so this is the first column."""
+    return tuple(sorted(labels_of(ordered), key=lambda name: name != "task"))
+
+
+def _no_baseline(baselines: Mapping[str, Cell]) -> Pairs:
+    one = len(baselines) == 1
+    return Pairs(reason="another task" if one else "its task has no baseline", comparable=False)
+
+
+def _default_effect(cells: Sequence[Cell]) -> float | None:
+    """Decide what difference matters where nobody said; unknown on a scale that nobody knows."""
+    if any(cell.metric.key != SCORE.key for cell in cells):
+        return None
+    scores = [seed.score for cell in cells for seed in cell.tried if seed.score is not None]
+    return SMALLEST_OF_INTEREST if all(0 <= score <= 1 for score in scores) else None
 
 
 def _score(cell: Cell, level: float) -> Interval | None:
@@ -176,104 +186,3 @@ def _score(cell: Cell, level: float) -> Interval | None:
     from rlbench.stats import mean_interval
 
     return mean_interval([seed.score for seed in cell.tried if seed.score is not None], level)
-
-
-def _pairs(cell: Cell, baseline: Cell) -> _Pairs:
-    """Pair by seed, never by position."""
-    ours = {seed.number: seed for seed in cell.tried}
-    theirs = {seed.number: seed for seed in baseline.tried}
-    common = tuple(sorted(ours.keys() & theirs.keys()))
-    if cell.columns.get("task") != baseline.columns.get("task"):
-        return _Pairs(seeds=common, verdict=NOT_COMPARABLE, reason="another task")
-    if not common:
-        return _Pairs(seeds=(), reason="no common seed")
-    scores = [(ours[seed].score, theirs[seed].score) for seed in common]
-    known = [(one, other) for one, other in scores if one is not None and other is not None]
-    if len(known) < len(scores):
-        return _Pairs(seeds=common, reason="a failed seed has no known floor")
-    return _Pairs(
-        seeds=common,
-        ours=tuple(float(one) for one, _ in known),
-        theirs=tuple(float(other) for _, other in known),
-        outcomes=tuple(_outcome(ours[seed], theirs[seed]) for seed in common),
-    )
-
-
-def _outcome(one: Seed, other: Seed) -> int:
-    """Say who does better; failures tie with each other and lose to the rest."""
-    ours, theirs = ((seed.ok, seed.score if seed.ok else 0.0) for seed in (one, other))
-    return int(ours > theirs) - int(ours < theirs)
-
-
-def _adjusted(
-    comparison: Comparison, family: Mapping[int, _Pairs], p: Sequence[float]
-) -> dict[int, float]:
-    """Adjust for the family, by the method that the smallest number of pairs allows."""
-    from rlbench.stats import holm, max_t
-
-    if not family:
-        return {}
-    if not comparison.joint:
-        return dict(zip(family, map(float, holm(p)), strict=True))
-    seeds = sorted({seed for pair in family.values() for seed in pair.seeds})
-    found = []
-    for pair in family.values():
-        both = zip(pair.ours, pair.theirs, strict=True)
-        at = dict(zip(pair.seeds, (one - other for one, other in both), strict=True))
-        found.append([at.get(seed, 0.0) for seed in seeds])
-    return dict(zip(family, map(float, max_t(list(zip(*found, strict=True)))), strict=True))
-
-
-def _row(
-    comparison: Comparison,
-    row: Row,
-    pairs: _Pairs,
-    difference: Difference | None,
-    p: float | None,
-) -> Row:
-    """Judge one cell."""
-    from rlbench.stats import paired_difference, probability_of_improvement
-
-    if difference is None:
-        return replace(row, seeds=pairs.seeds, verdict=pairs.verdict, reason=pairs.reason)
-    improvement = probability_of_improvement(
-        pairs.outcomes, [0] * len(pairs.outcomes), paired=True, level=comparison.level
-    )
-    row = replace(row, seeds=pairs.seeds, difference=difference, improvement=improvement)
-    if p is None:
-        one = len(pairs.seeds) == 1
-        reason = "one common seed" if one else "all differences are equal"
-        return replace(row, verdict=NOT_TESTABLE, reason=reason)
-    level = 1 - comparison.alpha / comparison.family
-    simultaneous = paired_difference(pairs.ours, pairs.theirs, level).interval
-    verdict = _verdict(comparison, simultaneous, p)
-    return replace(
-        row,
-        p=p,
-        simultaneous=simultaneous,
-        verdict=verdict,
-        more=_more(comparison, difference, len(pairs.seeds)) if verdict == UNDECIDED else None,
-    )
-
-
-def _verdict(comparison: Comparison, simultaneous: Interval, p: float) -> str:
-    if p < comparison.alpha:
-        return BETTER if simultaneous.mid > 0 else WORSE
-    low, high, margin = simultaneous.low, simultaneous.high, comparison.margin
-    if margin is None or low is None or high is None:
-        return UNDECIDED
-    return EQUIVALENT if -margin < low and high < margin else UNDECIDED
-
-
-def _more(comparison: Comparison, difference: Difference, n: int) -> int | None:
-    """Plan seeds; 0 where those there would have shown the difference of interest."""
-    from rlbench.stats import pairs_needed
-
-    if not difference.sd:
-        return None
-    alpha = comparison.alpha / comparison.family
-    try:
-        needed = pairs_needed(comparison.effect, difference.sd, POWER, alpha, pilot_n=n)
-    except ValueError:  # more than a billion
-        return None
-    return max(needed - n, 0)

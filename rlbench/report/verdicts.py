@@ -1,36 +1,29 @@
-"""Comparisons with a baseline as text: the table, what stands below it, and data for programs."""
+"""Comparisons with a baseline as a table: for a terminal, a pull request or a paper."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlbench.report import layout, tables
-from rlbench.report.baseline import spell_cell
-from rlbench.report.cells import KINDS
-from rlbench.report.comparison import (
-    BASELINE,
-    EQUIVALENT,
-    MAX_T_FROM,
-    NOT_COMPARABLE,
-    NOT_TESTABLE,
-    UNDECIDED,
-    Comparison,
-    Row,
-)
-from rlbench.report.notes import name_of, notes, shared
-from rlbench.report.spelling import spell_seeds
+from rlbench.report.family import BASELINE
+from rlbench.report.folding import fold, width_of
+from rlbench.report.legend import caption, has_failures, percents, remarks
+from rlbench.report.metric import SCORE
+from rlbench.report.notes import name_of
+from rlbench.report.pairing import task_of
+from rlbench.report.spelling import printable
+from rlbench.report.verdict_data import data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rlbench.report.comparison import Comparison, Row
     from rlbench.stats import Interval
 
 # columns that may be left out, the first one first, where a table is too wide
-_EXPENDABLE = ("wins±", "wins")
+_EXPENDABLE = ("wins±", "wins", "beside")
+_ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
 
 
 @dataclass(frozen=True)
@@ -41,6 +34,7 @@ class _Column:
     say: Callable[[Row], str]
     number: bool = True
     key: str = ""
+    folded: bool = False  # its text has line breaks that are meant
 
 
 def comparison_table(
@@ -54,168 +48,131 @@ def comparison_table(
 
     Args:
         comparison: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
-        width: The most columns of the terminal; those of the wins are left out, and named, to fit.
-            None means no limit.
+        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision; what
+            these hold: `verdict_data.data`.
+        width: The most columns of the terminal. To fit, the interval of the wins is left out; then
+            ``simple`` names each row in one column, folded, as the notes name it; then the wins
+            and the KL are left out. What is left out is named, and nothing is ever cut. None means
+            no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:
         The table with its caption and notes, without a newline at the end. ``csv`` and ``tsv`` hold
-        the rows only; `remarks` are what a reader of them has to know besides.
+        the rows only; `legend.remarks` are what a reader of them has to know besides.
 
     Raises:
         UsageError: There is no such format.
     """
     tables.check_format(format)
-    below = [*_caption(comparison, "+/-" if ascii_only else "±"), *remarks(comparison)]
+    sign = "+/-" if ascii_only else "±"
+    below = [*caption(comparison, sign), *remarks(comparison)]
     if format in tables.DATA_FORMATS:
-        return _data(comparison, below, format)
-    columns = _columns(comparison, "+/-" if ascii_only else "±")
-    body = _body(comparison.rows, columns, format)
+        return data(comparison, below, format)
+    columns = [*_labels(comparison), *_numbers(comparison, sign)]
     dropped: list[str] = []
-    for key in _EXPENDABLE:
-        if width is None or layout.widest(body) <= width:
-            break
-        dropped += [column.name for column in columns if column.key == key]
-        columns = [column for column in columns if column.key != key]
-        body = _body(comparison.rows, columns, format)
+    if _too_wide(comparison, columns, format, width):
+        columns, dropped = _without(columns, _EXPENDABLE[0])
+    if _too_wide(comparison, columns, format, width):
+        if format == "simple" and width is not None:
+            columns, more = _with_names_folded(comparison, columns, width)
+            dropped += more
+        else:
+            columns, more = _without(columns, _EXPENDABLE[1])
+            dropped += more
     if dropped:
         below.append(f"Left out for width: {', '.join(dropped)} (--max-width 0 shows all).")
-    return f"{body}\n\n{layout.prose(below, format)}"
+    prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
+    return f"{_body(comparison.rows, columns, format)}\n\n{prose}"
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """List what is in no pair or has no test, and what else to know before believing a verdict."""
-    return [
-        *_pairs_used(comparison),
-        *_untested(comparison),
-        *notes([row.cell for row in comparison.rows], comparison.labels),
-    ]
+def _too_wide(
+    comparison: Comparison,
+    columns: Sequence[_Column],
+    format: str,  # noqa: A002 - as in `tables.table`
+    width: int | None,
+) -> bool:
+    if width is None:
+        return False
+    return layout.widest(_body(comparison.rows, columns, format)) > width
 
 
-def _caption(comparison: Comparison, sign: str) -> list[str]:
-    """Say what the numbers are, how they were tested and what the rows have in common."""
-    same = shared([row.cell for row in comparison.rows])
-    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
-    return [
-        _of_numbers(comparison, sign),
-        _of_tests(comparison),
-        _of_verdicts(comparison, sign),
-        "Equal settings are not equal tuning: a verdict is about these settings. Give a piece its "
-        "own learning rate, chosen on other seeds, before you call it worse.",
-        *([f"All rows: {', '.join(common)}."] if common else []),
-        *([f"Left out: {comparison.left_out}."] if comparison.left_out else []),
-    ]
+def _without(columns: Sequence[_Column], key: str) -> tuple[list[_Column], list[str]]:
+    """Leave out the columns with that key, and name them."""
+    kept = [column for column in columns if column.key != key]
+    return kept, [column.name for column in columns if column.key == key]
 
 
-def _of_numbers(comparison: Comparison, sign: str) -> str:
-    percent = _percent(comparison.level)
-    baseline = spell_cell(comparison.baseline, comparison.labels)
-    unasked = "" if comparison.named else " (the first of two; --baseline names the other)"
-    return (
-        f"Baseline: {baseline}{unasked}. n: pairs, seeds that both have tried (of the baseline: "
-        f"its seeds). score: mean over the row's seeds, {sign} the half-width of its {percent} "
-        "Student t interval. KL (nats a completion, from the base policy): mean over the seeds "
-        "that ended well. diff: mean difference from the baseline over the pairs, positive is "
-        f"better, {sign} the half-width of its {percent} paired t interval, which is of one "
-        "comparison alone. wins: share of pairs in which the row does better, ties one half, "
-        "failures last, with Jeffreys' interval."
-    )
+def _with_names_folded(
+    comparison: Comparison, columns: Sequence[_Column], width: int
+) -> tuple[list[_Column], list[str]]:
+    """Put all labels into one column that takes what the numbers leave; name what is left out."""
+    rows, labels = comparison.rows, comparison.labels
+    longest = max(width_of(printable(name_of(row.cell, labels))) for row in rows)
+    numbers, left_out = [column for column in columns if column.key != "label"], []
+    for key in ("", *_EXPENDABLE[1:]):
+        if key:
+            numbers, more = _without(numbers, key)
+            left_out += more
+        room = width - layout.widest(_body(rows, numbers, "simple")) - 2
+        if room >= min(longest, _ENOUGH):
+            break
+
+    def say(row: Row) -> str:
+        return fold(printable(name_of(row.cell, labels)), room)
+
+    return [_Column("cell", say, number=False, folded=True), *numbers], left_out
 
 
-def _of_tests(comparison: Comparison) -> str:
-    count = comparison.family
-    if not count:
-        return "p: no comparison can be tested."
-    if comparison.joint:
-        return (
-            f"p: two-sided, max-t with joint sign flips over {_comparisons(count)} with the "
-            f"baseline (Westfall and Young; from {MAX_T_FROM} pairs)."
-        )
-    few = (
-        f"; {comparison.fewest} pairs are not testable without assuming near normal differences"
-        if (comparison.fewest or 0) < 6
-        else ""
-    )
-    return (
-        f"p: two-sided paired t test, adjusted by Holm over {_comparisons(count)} with the "
-        f"baseline (the smallest n is below {MAX_T_FROM}{few})."
-    )
-
-
-def _of_verdicts(comparison: Comparison, sign: str) -> str:
-    text = f"verdict: + better, - worse (p < {comparison.alpha:g})"
-    if comparison.margin is None:
-        text += "; nothing is called equivalent without --margin"
-    else:
-        text += (
-            f"; {EQUIVALENT} equivalent: the {_percent(comparison.level)} interval of the "
-            f"difference, simultaneous by Bonferroni, lies inside {sign}{comparison.margin:g}"
-        )
-    text += (
-        f"; {UNDECIDED} undecided, with about how many more seeds would find a difference of "
-        f"{comparison.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd); "
-        f"{NOT_TESTABLE} not testable"
-    )
-    if any(row.verdict == NOT_COMPARABLE for row in comparison.rows):
-        text += f"; {NOT_COMPARABLE} not comparable"
-    return f"{text}."
-
-
-def _pairs_used(comparison: Comparison) -> list[str]:
-    """Say which seeds are in no pair."""
-    lines = []
-    theirs = {seed.number for seed in comparison.baseline.tried}
-    for row in comparison.rows:
-        alone = {seed.number for seed in row.cell.tried} ^ theirs
-        if row.verdict != BASELINE and alone and row.seeds:
-            name = name_of(row.cell, comparison.labels)
-            lines.append(
-                f"{name}: {len(row.seeds)} of {len(row.seeds) + len(alone)} seeds make pairs; "
-                f"{spell_seeds(alone)} did not run on both sides."
-            )
-    return lines
-
-
-def _untested(comparison: Comparison) -> list[str]:
-    """Say why there is no test; such comparisons are not in the family."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for row in comparison.rows:
-        if row.reason:
-            name = name_of(row.cell, comparison.labels)
-            reasons.setdefault((row.verdict, row.reason), []).append(name)
-    return [f"{mark}: {'; '.join(names)}: {why}." for (mark, why), names in reasons.items()]
-
-
-def _columns(comparison: Comparison, sign: str) -> list[_Column]:
-    rows, percent = comparison.rows, _percent(comparison.level)
-    places = layout.places_by_interval(row.score for row in rows)
-    finer = layout.places_by_interval(row.difference.interval for row in rows if row.difference)
-    means = [mean for row in rows if (mean := row.cell.mean("kl")) is not None]
-    kl_places = layout.places_by_size(means)
-
-    def kl(row: Row) -> str:
-        mean = row.cell.mean("kl")
-        return layout.MISSING if mean is None else layout.fixed(mean, kl_places)
-
+def _labels(comparison: Comparison) -> list[_Column]:
     def label(name: str) -> _Column:
-        return _Column(name, lambda row: row.cell.columns.get(name, layout.MISSING), number=False)
+        return _Column(
+            name,
+            lambda row: row.cell.columns.get(name, layout.MISSING),
+            number=False,
+            key="label",
+        )
+
+    return [label(name) for name in comparison.labels]
+
+
+def _numbers(comparison: Comparison, sign: str) -> list[_Column]:
+    """Choose the columns that are no labels, each task with its own number of places."""
+    percent = percents(comparison.family.level)
+    of_task = {
+        task: [row for row in comparison.rows if task_of(row.cell) == task]
+        for task in comparison.tasks
+    }
+    places = {
+        task: layout.places_by_interval(row.score for row in rows) for task, rows in of_task.items()
+    }
+    finer = {
+        task: layout.places_by_interval(
+            row.difference.interval for row in rows if row.difference is not None
+        )
+        for task, rows in of_task.items()
+    }
+
+    def score(row: Row) -> str:
+        return _score(row, places[task_of(row.cell)])
+
+    def spread(row: Row) -> str:
+        return _half(row.score, places[task_of(row.cell)]) if row.score else layout.MISSING
+
+    def difference(row: Row) -> str:
+        return _difference(row, finer[task_of(row.cell)])
+
+    def its_spread(row: Row) -> str:
+        return _half(row.difference.interval, finer[task_of(row.cell)]) if row.difference else ""
 
     return [
-        *map(label, comparison.labels),
-        _Column("n", lambda row: str(_pairs_of(row))),
-        _Column("score", lambda row: tables.score_text(row.cell, places)),
-        _Column(
-            f"{sign}{percent}",
-            lambda row: layout.MISSING if not row.score else _half(row.score, places),
-        ),
-        _Column("KL", kl),
-        _Column("diff", lambda row: _difference(row, finer)),
-        _Column(
-            f"{sign}{percent}",
-            lambda row: _half(row.difference.interval, finer) if row.difference else "",
-        ),
-        _Column("p", lambda row: "" if row.p is None else _p(row.p, comparison.alpha)),
+        *_chosen(comparison),
+        _Column("n", _n_of_failures if has_failures(comparison) else _n),
+        _Column(comparison.metric.name, score),
+        _Column(f"{sign}{percent}", spread),
+        *_beside(comparison),
+        _Column("diff", difference),
+        _Column(f"{sign}{percent}", its_spread),
+        _Column("p", lambda row: "" if row.p is None else _p(row.p, comparison.family.alpha)),
         _Column(
             "wins", lambda row: f"{row.improvement.mid:.2f}" if row.improvement else "", key="wins"
         ),
@@ -224,8 +181,45 @@ def _columns(comparison: Comparison, sign: str) -> list[_Column]:
     ]
 
 
-def _pairs_of(row: Row) -> int:
-    return len(row.cell.tried) if row.verdict == BASELINE else len(row.seeds)
+def _chosen(comparison: Comparison) -> list[_Column]:
+    """Show the value that was chosen for each cell."""
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    return [_Column(tuning.axis.name, lambda row: tuning.of(row.cell).value)]
+
+
+def _beside(comparison: Comparison) -> list[_Column]:
+    """Show the KL beside a score, and the score beside anything else, where anybody has it."""
+    name = "kl" if comparison.metric.key == SCORE.key else "score"
+    means = [mean for row in comparison.rows if (mean := row.cell.mean(name)) is not None]
+    if not means:
+        return []
+    digits = layout.places_by_size(means)
+
+    def say(row: Row) -> str:
+        mean = row.cell.mean(name)
+        return layout.MISSING if mean is None else layout.fixed(mean, digits)
+
+    return [_Column({"kl": "KL"}.get(name, name), say, key="beside")]
+
+
+def _n(row: Row) -> str:
+    return str(len(row.cell.tried) if row.verdict == BASELINE else len(row.seeds))
+
+
+def _n_of_failures(row: Row) -> str:
+    """Pairs, and in how many of them the row's own seed ended well."""
+    of_pairs = {seed.number for seed in row.cell.tried}
+    if row.verdict != BASELINE:
+        of_pairs &= set(row.seeds)
+    return f"{sum(seed.number in of_pairs for seed in row.cell.ok)}/{len(of_pairs)}"
+
+
+def _score(row: Row, places: int) -> str:
+    if row.score is None and row.cell.tried and not row.cell.failed:
+        return layout.MISSING  # it ended well, and has no number of that name
+    return tables.score_text(row.cell, places)
 
 
 def _mark(row: Row) -> str:
@@ -267,80 +261,13 @@ def _p(p: float, alpha: float) -> str:
     return f"{p:.{places}f}"
 
 
-def _percent(level: float) -> str:
-    return f"{100 * level:g}%"
-
-
-def _comparisons(count: int) -> str:
-    return "the one comparison" if count == 1 else f"the {count:,} comparisons"
-
-
 def _body(rows: Sequence[Row], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `tables.table`
     header = [layout.escape(column.name, format) for column in columns]
-    texts = [[layout.escape(column.say(row), format) for column in columns] for row in rows]
+    texts = [
+        [
+            column.say(row) if column.folded else layout.escape(column.say(row), format)
+            for column in columns
+        ]
+        for row in rows
+    ]
     return layout.lay_out(header, texts, [column.number for column in columns], format)
-
-
-def _data(comparison: Comparison, below: Sequence[str], format: str) -> str:  # noqa: A002 - as above
-    """Write rows for programs: every digit, nothing marked; gaps are empty or null."""
-    records = [_record(comparison, row) for row in comparison.rows]
-    if format == "json":
-        document = {
-            "baseline": spell_cell(comparison.baseline, comparison.labels),
-            "level": comparison.level,
-            "margin": comparison.margin,
-            "comparisons": comparison.family,
-            "correction": _correction(comparison),
-            "rows": records,
-            "shared": shared([row.cell for row in comparison.rows]),
-            "notes": below,
-        }
-        return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    buffer = io.StringIO()
-    delimiter = "," if format == "csv" else "\t"
-    writer = csv.DictWriter(buffer, list(records[0]), delimiter=delimiter, lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow(
-            {k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in record.items()}
-        )
-    return buffer.getvalue().removesuffix("\n")
-
-
-def _correction(comparison: Comparison) -> str | None:
-    if not comparison.family:
-        return None
-    return "max_t" if comparison.joint else "holm"
-
-
-def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
-    """One row as plain data."""
-    difference, simultaneous = row.difference, row.simultaneous
-    return {
-        **tables.cell_record(row.cell, comparison.labels),
-        **_bounds("score", row.score),
-        "pairs": len(row.seeds),
-        "paired_seeds": list(row.seeds),
-        **_bounds("difference", difference.interval if difference else None),
-        "simultaneous_low": simultaneous.low if simultaneous else None,
-        "simultaneous_high": simultaneous.high if simultaneous else None,
-        "sd": difference.sd if difference else None,
-        "effect": difference.effect if difference else None,
-        "p_paired_t": difference.p if difference else None,
-        "p_adjusted": row.p,
-        "correction": None if row.p is None else _correction(comparison),
-        **_bounds("improvement", row.improvement),
-        "verdict": row.verdict,
-        "more_seeds": row.more,
-        "reason": row.reason or None,
-    }
-
-
-def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """An estimate with its bounds; a degenerate interval has none."""
-    certain = interval is not None and interval.half_width is not None
-    return {
-        name: interval.mid if interval else None,
-        f"{name}_low": interval.low if interval and certain else None,
-        f"{name}_high": interval.high if interval and certain else None,
-    }

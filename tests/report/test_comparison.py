@@ -136,7 +136,7 @@ def test_from_seven_pairs_on_signs_are_flipped_jointly(out: Path, write_run) -> 
         {"base": [0.5] * 8, "one": [0.5 + x for x in one], "other": [0.5 + x for x in other]},
     )
     comparison = versus(out)
-    assert (comparison.joint, comparison.fewest) == (True, 7)
+    assert (comparison.family.joint, comparison.family.fewest) == (True, 7)
     expected = oracle([one, [*other, None]])
     assert expected[0] == 2 / 256  # all signs as they are, or all turned
     assert [row(comparison, name).p for name in ("one", "other")] == pytest.approx(expected)
@@ -155,7 +155,7 @@ def test_the_smallest_number_of_pairs_rules_the_method(out: Path, write_run) -> 
         },
     )
     comparison = versus(out)
-    assert (comparison.joint, comparison.fewest) == (False, 6)
+    assert (comparison.family.joint, comparison.family.fewest) == (False, 6)
     p = [scipy_stats.ttest_1samp(steps, 0).pvalue, scipy_stats.ttest_1samp(steps[:6], 0).pvalue]
     assert row(comparison, "one").p == pytest.approx(2 * p[0])
     assert row(comparison, "few").p == pytest.approx(max(p[1], 2 * p[0]))
@@ -268,7 +268,7 @@ def test_what_can_not_be_tested_says_why(
     comparison = versus(out)
     found = row(comparison, "one")
     assert (found.verdict, found.reason, found.p) == ("n/a", reason, None)
-    assert comparison.family == 1  # what can't be tested does not tighten the rest
+    assert comparison.family.size == 1  # what can't be tested does not tighten the rest
     text = comparison_table(comparison)
     assert f"n/a: one: {reason}." in text
     assert "0.50-0.50" not in text  # nothing but ties says nothing of wins
@@ -296,8 +296,8 @@ def test_another_task_is_not_comparable(out: Path, write_run) -> None:
     found = cells(Store(out).read())
     baseline = next(cell for cell in found if cell.columns["task"] == "addition")
     comparison = compare(found, baseline)
-    assert [row.verdict for row in comparison.rows] == ["x", "baseline"]
-    assert comparison.family == 0
+    assert [row.verdict for row in comparison.rows] == ["baseline", "x"]
+    assert comparison.family.size == 0
     assert "x: sort: another task." in comparison_table(comparison)
 
 

@@ -1,0 +1,318 @@
+"""What stands below a comparison: what was computed, by what rule, and what to beware of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.report.baseline import but_for_task, spell_cell
+from rlbench.report.cells import KINDS
+from rlbench.report.family import (
+    BETTER,
+    EQUIVALENT,
+    MAX_T_FROM,
+    NOT_COMPARABLE,
+    NOT_TESTABLE,
+    UNDECIDED,
+    WORSE,
+)
+from rlbench.report.metric import SCORE
+from rlbench.report.notes import name_of, notes, shared
+from rlbench.report.pairing import cautions, task_of
+from rlbench.report.spelling import spell_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlbench.report.comparison import Comparison, Row
+    from rlbench.report.family import Family
+    from rlbench.stats import Interval
+
+_UNTUNED = (
+    "Equal settings are not equal tuning: a verdict is about these settings. Give a piece its own "
+    "learning rate, chosen on other seeds (--tune lr), before you call it worse."
+)
+
+
+def caption(comparison: Comparison, sign: str = "±") -> list[str]:
+    """Say what the numbers are, how they were tested and what the rows have in common.
+
+    Args:
+        comparison: The table.
+        sign: How a plus-minus sign is written.
+
+    Returns:
+        Paragraphs.
+    """
+    same = shared([row.cell for row in comparison.rows])
+    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
+    return [
+        _of_numbers(comparison, sign),
+        *_of_tuning(comparison),
+        _of_tests(comparison.family),
+        _of_verdicts(comparison, sign),
+        *([] if comparison.tuning else [_UNTUNED]),
+        *([f"All rows: {', '.join(common)}."] if common else []),
+        *([f"Left out: {comparison.left_out}."] if comparison.left_out else []),
+    ]
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """List what is in no pair or has no test, and what else to know before believing a verdict."""
+    return [
+        *_pairs_used(comparison),
+        *_untested(comparison),
+        *_disagreements(comparison),
+        *_hanging_on_failures(comparison),
+        *_other_code(comparison),
+        *_choices(comparison),
+        *notes([row.cell for row in comparison.rows], comparison.labels),
+    ]
+
+
+def baseline_name(comparison: Comparison) -> str:
+    """Name the baseline, without its task where each task has its own."""
+    labels, several = comparison.labels, len(comparison.baselines) > 1
+    names = (
+        spell_cell(cell, but_for_task(labels) if several else labels)
+        for cell in comparison.baselines.values()
+    )
+    return " or ".join(dict.fromkeys(names))
+
+
+def _of_numbers(comparison: Comparison, sign: str) -> str:
+    percent = percents(comparison.family.level)
+    name = comparison.metric.name
+    each = ", in each task its own" if len(comparison.baselines) > 1 else ""
+    unasked = "" if comparison.named else " (the first of two; --baseline names the other)"
+    failed = " (ended well/tried, where any failed)" if has_failures(comparison) else ""
+    beside = (
+        "KL (nats a completion, from the base policy): mean over the seeds that ended well. "
+        if comparison.metric.key == SCORE.key
+        else "score: mean over the seeds that ended well. "
+    )
+    return (
+        f"Baseline: {baseline_name(comparison)}{each}{unasked}. n: pairs, seeds that both have "
+        f"tried (of the baseline: its seeds){failed}. {name}: mean over the row's seeds, {sign} "
+        f"the half-width of its {percent} Student t interval{_direction(comparison)}. {beside}"
+        f"diff: mean difference from the baseline over the pairs, {_better_sign(comparison)} is "
+        f"better, {sign} the half-width of its {percent} paired t interval, which is of one "
+        "comparison alone. wins: share of pairs in which the row does better, ties one half, "
+        "failures last, with Jeffreys' interval."
+    )
+
+
+def _direction(comparison: Comparison) -> str:
+    tasks = _tasks_where_less_is_better(comparison)
+    if not tasks:
+        return ""
+    where = f" in {', '.join(tasks)}" if len(tasks) < len(comparison.tasks) else ""
+    return f"; less is better{where}"
+
+
+def _better_sign(comparison: Comparison) -> str:
+    tasks = _tasks_where_less_is_better(comparison)
+    if not tasks:
+        return "positive"
+    if len(tasks) == len(comparison.tasks):
+        return "negative"
+    return f"positive (in {', '.join(tasks)} negative)"
+
+
+def _tasks_where_less_is_better(comparison: Comparison) -> list[str]:
+    less = (task_of(row.cell) for row in comparison.rows if row.cell.metric.sign < 0)
+    return list(dict.fromkeys(less))
+
+
+def _of_tuning(comparison: Comparison) -> list[str]:
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    return [
+        f"{tuning.axis.name}: chosen for each row among {', '.join(tuning.values)} by its mean on "
+        f"seeds {spell_seeds(tuning.chosen_on)}, failures at the task's floor. All other numbers "
+        f"and all verdicts come from the other seeds, {spell_seeds(tuning.compared_on)}."
+    ]
+
+
+def _of_tests(family: Family) -> str:
+    count = family.size
+    if not count:
+        return "p: no comparison can be tested."
+    over = "the one comparison" if count == 1 else f"the {count:,} comparisons"
+    if family.joint:
+        return (
+            f"p: two-sided, max-t with joint sign flips over {over} with the baseline (Westfall "
+            f"and Young; from {MAX_T_FROM} pairs)."
+        )
+    few = (
+        f"; {family.fewest} pairs are not testable without assuming near normal differences"
+        if (family.fewest or 0) < 6
+        else ""
+    )
+    return (
+        f"p: two-sided paired t test, adjusted by Holm over {over} with the baseline (the smallest "
+        f"n is below {MAX_T_FROM}{few})."
+    )
+
+
+def _of_verdicts(comparison: Comparison, sign: str) -> str:
+    family = comparison.family
+    text = f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"
+    if family.margin is None:
+        text += "; nothing is called equivalent without --margin"
+    else:
+        text += (
+            f"; {EQUIVALENT} equivalent: the {percents(family.level)} interval of the difference, "
+            f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}"
+        )
+    if family.effect is None:
+        text += f"; {UNDECIDED} undecided (with --margin: how many more seeds would decide)"
+    else:
+        text += (
+            f"; {UNDECIDED} undecided, with about how many more seeds would find a difference of "
+            f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd)"
+        )
+    text += f"; {NOT_TESTABLE} not testable"
+    if any(row.verdict == NOT_COMPARABLE for row in comparison.rows):
+        text += f"; {NOT_COMPARABLE} not comparable"
+    return f"{text}."
+
+
+def _pairs_used(comparison: Comparison) -> list[str]:
+    """Say which seeds are in no pair, once for all rows of which it is true."""
+    rows: dict[tuple[int, tuple[int, ...]], list[Row]] = {}
+    for row in comparison.rows:
+        if row.baseline is None or row.verdict == NOT_COMPARABLE:
+            continue
+        theirs = {seed.number for seed in row.baseline.tried}
+        alone = {seed.number for seed in row.cell.tried} ^ theirs
+        if alone and row.seeds:
+            rows.setdefault((len(row.seeds), tuple(sorted(alone))), []).append(row)
+    return [
+        f"{_names(comparison, found)}: {pairs} of {pairs + len(alone)} seeds make pairs; "
+        f"{spell_seeds(alone)} did not run on both sides."
+        for (pairs, alone), found in rows.items()
+    ]
+
+
+def _untested(comparison: Comparison) -> list[str]:
+    """Say why there is no test; such comparisons are not in the family."""
+    reasons: dict[tuple[str, str], list[Row]] = {}
+    for row in comparison.rows:
+        if row.reason:
+            reasons.setdefault((row.verdict, row.reason), []).append(row)
+    return [f"{mark}: {_names(comparison, rows)}: {why}." for (mark, why), rows in reasons.items()]
+
+
+def _disagreements(comparison: Comparison) -> list[str]:
+    """Say where the printed interval and the verdict seem to say different things."""
+    family = comparison.family
+    open_, sharp, inside, small = [], [], [], []
+    for row in comparison.rows:
+        if row.difference is None or row.p is None or row.simultaneous is None:
+            continue
+        decided = row.verdict in (BETTER, WORSE)
+        excludes = _excludes_0(row.difference.interval)
+        if excludes and not decided:
+            open_.append(row)
+        if decided and not excludes:
+            sharp.append(row)
+        if family.margin is not None:
+            if row.verdict == UNDECIDED and _within(row.difference.interval, family.margin):
+                inside.append(row)
+            if decided and _within(row.simultaneous, family.margin):
+                small.append(row)
+    count = "the one comparison" if family.size == 1 else f"all {family.size:,} comparisons"
+    why = "flips of signs assume no normal distribution" if family.joint else "Holm's steps"
+    texts = (
+        (open_, f"the interval of diff excludes 0, but is of one comparison; p is for {count}"),
+        (sharp, f"the interval of diff holds 0, but assumes normal differences; {why}"),
+        (inside, "the interval of diff lies inside the margin, the simultaneous one does not"),
+        (small, "a difference, but one that lies inside the margin"),
+    )
+    return [f"{_names(comparison, rows)}: {text}." for rows, text in texts if rows]
+
+
+def _excludes_0(interval: Interval) -> bool:
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _within(interval: Interval, margin: float) -> bool:
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and -margin < low and high < margin
+
+
+def _hanging_on_failures(comparison: Comparison) -> list[str]:
+    """Name the verdicts that would be others if failed seeds were left out."""
+    changed = [
+        f"{name_of(row.cell, comparison.labels)} {row.of_ok.verdict} instead of {row.verdict}"
+        for row in comparison.rows_of_ok
+        if row.of_ok
+    ]
+    if not changed:
+        return []
+    return [
+        "Verdicts that hang on failures: on the pairs alone that ended well on both sides it "
+        f"would be: {'; '.join(changed)}."
+    ]
+
+
+def _other_code(comparison: Comparison) -> list[str]:
+    """Name what may be behind a difference and is neither component nor setting."""
+    rows: dict[tuple[str, ...], list[Row]] = {}
+    for row in comparison.rows:
+        if row.baseline is not None and row.difference is not None:
+            found = cautions(row.cell, row.baseline)
+            if found:
+                rows.setdefault(found, []).append(row)
+    return [
+        f"{_names(comparison, found)}: not the baseline's {', '.join(what)}, which may be why "
+        "results differ."
+        for what, found in rows.items()
+    ]
+
+
+def _choices(comparison: Comparison) -> list[str]:
+    """Say what to beware of in the values that were chosen."""
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    name, lines = tuning.axis.name, []
+    edges: dict[tuple[str, str], list[Row]] = {}
+    gaps: dict[tuple[str, ...], list[Row]] = {}
+    for row in comparison.rows:
+        choice = tuning.of(row.cell)
+        if choice.edge:
+            edges.setdefault((choice.value, choice.edge), []).append(row)
+        missing = tuple(value for value in tuning.values if value not in choice.means)
+        if missing:
+            gaps.setdefault(missing, []).append(row)
+    lines += [
+        f"{_names(comparison, rows)}: the best {name}, {value}, is the {which} tried: a better one "
+        "may lie beyond."
+        for (value, which), rows in edges.items()
+    ]
+    lines += [
+        f"{_names(comparison, rows)}: not tried at {name} {', '.join(missing)}."
+        if missing != tuning.values
+        else f"{_names(comparison, rows)}: there is no {name} to choose."
+        for missing, rows in gaps.items()
+    ]
+    if tuning.unused:
+        lines.append(f"Seeds {spell_seeds(tuning.unused)} are not used: not tried everywhere.")
+    return lines
+
+
+def _names(comparison: Comparison, rows: Iterable[Row]) -> str:
+    return "; ".join(name_of(row.cell, comparison.labels) for row in rows)
+
+
+def has_failures(comparison: Comparison) -> bool:
+    """Whether a seed of any row failed."""
+    return any(row.cell.failed for row in comparison.rows)
+
+
+def percents(level: float) -> str:
+    """Write a confidence level."""
+    return f"{100 * level:g}%"
