@@ -23,6 +23,7 @@ COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest
 STATUSES = (*COMPLETE, "killed", "interrupted")
 
 _PIECE = 1 << 20  # bytes of a read
+_SHARED = 8192  # cells of which it is remembered what their seeds have in common
 
 # How a specification of ours begins. All seeds of a cell have the same text behind it.
 _NUMBER = "(0|[1-9][0-9]{0,17})"
@@ -83,15 +84,30 @@ def fault_of_spec(spec: Mapping[str, Any]) -> str | None:
     seed = spec.get("seed")
     if isinstance(seed, bool) or not isinstance(seed, int):
         return f"has seed {seed!r}, expected a whole number"
-    components = spec.get("components")
-    if not isinstance(components, Mapping) or not all(map(_is_component, components.values())):
-        return "does not say which components the run has"
-    if not _is_plain(spec.get("settings")):
-        return "does not say which settings the run has"
+    if (fault := _fault_of_parts(spec.get("components"), spec.get("settings"))) is not None:
+        return fault
     for name in ("torch", "training"):
         if not isinstance(spec.get(name), (str, NoneType)):
             return f"has {name}={str(spec[name])[:40]!r}, expected text"
     return None
+
+
+_judged: dict[int, tuple[object, object, str | None]] = {}  # by the id of what it holds
+
+
+def _fault_of_parts(components: object, settings: object) -> str | None:
+    """Judge what the seeds of a cell share, and only once while it is the same two objects."""
+    known = _judged.get(id(components))
+    if known is None or known[0] is not components or known[1] is not settings:
+        fault = None
+        if not isinstance(components, Mapping) or not all(map(_is_component, components.values())):
+            fault = "does not say which components the run has"
+        elif not _is_plain(settings):
+            fault = "does not say which settings the run has"
+        if len(_judged) >= _SHARED:
+            _judged.clear()
+        known = _judged[id(components)] = (components, settings, fault)
+    return known[2]
 
 
 def _is_component(found: object) -> bool:
@@ -141,7 +157,7 @@ def _load(text: str) -> Any:
     return json.loads(text, parse_constant=_no_number, parse_float=_finite)
 
 
-_load_shared = lru_cache(maxsize=8192)(_load)
+_load_shared = lru_cache(maxsize=_SHARED)(_load)
 
 
 def _no_number(text: str) -> None:

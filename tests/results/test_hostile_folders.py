@@ -99,6 +99,22 @@ def test_what_seeds_share_is_one_object_and_says_the_same(tmp_path: Path, write_
     assert read[0]["components"] is read[1]["components"]
 
 
+def test_what_seeds_share_is_judged_once_and_every_seed_hears_of_it(
+    tmp_path: Path, write_run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[object] = []
+    plain = reading._is_plain
+    monkeypatch.setattr(reading, "_is_plain", lambda found: judged.append(found) or plain(found))
+    good = [write_run(tmp_path, seed=seed) for seed in range(3)]
+    bad = [write_run(tmp_path, seed=seed, settings={"lr": [1]}) for seed in range(3)]
+    records = {record.run_id: record for record in Store(tmp_path).read()}
+    # two cells: their settings, and options and owners of six kinds, each looked at once
+    assert len(judged) == 2 * (1 + 6 * 2)
+    assert all(records[folder.name].problem is None for folder in good)
+    problem = "does not say which settings the run has"
+    assert all(problem in (records[folder.name].problem or "") for folder in bad)
+
+
 @pytest.mark.parametrize(
     "text",
     [
