@@ -159,7 +159,9 @@ def _tuned(found: Sequence[Cell], text: str) -> Tuning:
     made = tuning.tune(found, axis)
     absent = tuning.absent(axis, found)
     if absent:
-        say(f"no result with {axis.name}={' or '.join(absent)}")
+        say(
+            f"no result with {axis.name}={' or '.join(absent)}; there are: {', '.join(made.values)}"
+        )
     return made
 
 

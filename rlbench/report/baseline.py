@@ -11,7 +11,7 @@ from rlbench.report.select import select
 from rlbench.report.spelling import spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlbench.plugin.registry import Registry
 
@@ -93,6 +93,17 @@ def only_pair(cells: Sequence[Cell]) -> dict[str, Cell]:
         f"{len(names)} cells{several} and no baseline; write --baseline {_quoted(names[0])}, "
         f"or another of: {_listed(names)}"
     )
+
+
+def baseline_name(baselines: Mapping[str, Cell], labels: Sequence[str]) -> str:
+    """Name what rows are compared with, without the task where each task has its own.
+
+    Args:
+        baselines: Cells by the label of their task.
+        labels: Columns that tell the cells of the table apart.
+    """
+    names = but_for_task(labels) if len(baselines) > 1 else labels
+    return " or ".join(dict.fromkeys(spell_cell(cell, names) for cell in baselines.values()))
 
 
 def but_for_task(labels: Sequence[str]) -> list[str]:

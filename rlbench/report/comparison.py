@@ -79,8 +79,8 @@ class Comparison:
         return tuple(dict.fromkeys(task_of(row.cell) for row in self.rows))
 
     @property
-    def rows_of_ok(self) -> tuple[Row, ...]:
-        """The rows that hold another verdict where failed seeds are left out, not at the floor."""
+    def hanging_on_failures(self) -> tuple[Row, ...]:
+        """Rows whose verdict is another where failed seeds are left out, not at the floor."""
         return tuple(
             row
             for row in self.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.report.baseline import but_for_task, spell_cell
+from rlbench.report.answer import answer
 from rlbench.report.cells import KINDS
 from rlbench.report.family import (
     BETTER,
@@ -15,13 +15,14 @@ from rlbench.report.family import (
     UNDECIDED,
     WORSE,
 )
+from rlbench.report.figures import percents
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import name_of, notes, shared
 from rlbench.report.pairing import cautions, task_of
 from rlbench.report.spelling import spell_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from rlbench.report.comparison import Comparison, Row
     from rlbench.report.family import Family
@@ -32,12 +33,24 @@ _UNTUNED = (
     "learning rate, chosen on other seeds (--tune lr), before you call it worse."
 )
 
+# where what the interval beside diff suggests is not what the verdict says
+_DISAGREEMENTS = {
+    "open": "In {rows} the interval of diff excludes 0 and p does not reject: the interval is of "
+    "one comparison alone, p is for all of the table",
+    "sharp": "In {rows} the interval of diff holds 0 and p rejects: the interval assumes normal "
+    "differences, flips of signs do not",
+    "inside": "In {rows} marked ? the interval of diff lies inside the margin, "
+    "but not the simultaneous one, which counts",
+    "small": "In {rows} there is a difference, but one that lies inside the margin",
+}
 
-def caption(comparison: Comparison, sign: str = "±") -> list[str]:
-    """Say what the numbers are, how they were tested and what the rows have in common.
+
+def caption(comparison: Comparison, shown: Collection[str], sign: str = "±") -> list[str]:
+    """Say what was found, what the numbers are, how they were tested and what the rows share.
 
     Args:
         comparison: The table.
+        shown: Its columns; no other is explained.
         sign: How a plus-minus sign is written.
 
     Returns:
@@ -46,7 +59,8 @@ def caption(comparison: Comparison, sign: str = "±") -> list[str]:
     same = shared([row.cell for row in comparison.rows])
     common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
     return [
-        _of_numbers(comparison, sign),
+        answer(comparison),
+        _of_numbers(comparison, shown, sign),
         *_of_tuning(comparison),
         _of_tests(comparison.family),
         _of_verdicts(comparison, sign),
@@ -69,36 +83,34 @@ def remarks(comparison: Comparison) -> list[str]:
     ]
 
 
-def baseline_name(comparison: Comparison) -> str:
-    """Name the baseline, without its task where each task has its own."""
-    labels, several = comparison.labels, len(comparison.baselines) > 1
-    names = (
-        spell_cell(cell, but_for_task(labels) if several else labels)
-        for cell in comparison.baselines.values()
-    )
-    return " or ".join(dict.fromkeys(names))
-
-
-def _of_numbers(comparison: Comparison, sign: str) -> str:
+def _of_numbers(comparison: Comparison, shown: Collection[str], sign: str) -> str:
     percent = percents(comparison.family.level)
     name = comparison.metric.name
-    each = ", in each task its own" if len(comparison.baselines) > 1 else ""
-    unasked = "" if comparison.named else " (the first of two; --baseline names the other)"
-    failed = " (ended well/tried, where any failed)" if has_failures(comparison) else ""
-    beside = (
-        "KL (nats a completion, from the base policy): mean over the seeds that ended well. "
-        if comparison.metric.key == SCORE.key
-        else "score: mean over the seeds that ended well. "
+    n = "n: pairs, seeds tried on both sides (of a baseline: its seeds)"
+    if has_failures(comparison):
+        n += ", as those that ended well in the row/all"
+    sentences = [
+        f"{n}.",
+        f"{name}: mean over the row's seeds, {sign} half of its {percent} Student t interval"
+        f"{_direction(comparison)}.",
+    ]
+    if "KL" in shown:
+        sentences.append(
+            "KL (nats a completion, from the base policy): mean over the seeds that ended well."
+        )
+    elif "score" in shown and name != SCORE.name:
+        sentences.append("score: mean over the seeds that ended well.")
+    sentences.append(
+        f"diff: mean over the pairs, row less baseline, {_better_sign(comparison)} is "
+        f"better, {sign} half of its {percent} paired t interval, of one comparison alone."
     )
-    return (
-        f"Baseline: {baseline_name(comparison)}{each}{unasked}. n: pairs, seeds that both have "
-        f"tried (of the baseline: its seeds){failed}. {name}: mean over the row's seeds, {sign} "
-        f"the half-width of its {percent} Student t interval{_direction(comparison)}. {beside}"
-        f"diff: mean difference from the baseline over the pairs, {_better_sign(comparison)} is "
-        f"better, {sign} the half-width of its {percent} paired t interval, which is of one "
-        "comparison alone. wins: share of pairs in which the row does better, ties one half, "
-        "failures last, with Jeffreys' interval."
-    )
+    if "wins" in shown:
+        with_interval = f", with Jeffreys' {percent} interval" if f"wins {percent}" in shown else ""
+        sentences.append(
+            "wins: share of pairs in which the row does better, ties one half, failures last"
+            f"{with_interval}."
+        )
+    return " ".join(sentences)
 
 
 def _direction(comparison: Comparison) -> str:
@@ -138,44 +150,46 @@ def _of_tests(family: Family) -> str:
     count = family.size
     if not count:
         return "p: no comparison can be tested."
-    over = "the one comparison" if count == 1 else f"the {count:,} comparisons"
+    over = "of the one comparison" if count == 1 else f"over the {count:,} comparisons"
     if family.joint:
         return (
-            f"p: two-sided, max-t with joint sign flips over {over} with the baseline (Westfall "
-            f"and Young; from {MAX_T_FROM} pairs)."
+            f"p: two-sided, max-t with joint sign flips {over} with the baseline (Westfall and "
+            f"Young; from {MAX_T_FROM} pairs)."
         )
     few = (
         f"; {family.fewest} pairs are not testable without assuming near normal differences"
         if (family.fewest or 0) < 6
         else ""
     )
+    adjusted = "" if count == 1 else ", adjusted by Holm"
     return (
-        f"p: two-sided paired t test, adjusted by Holm over {over} with the baseline (the smallest "
-        f"n is below {MAX_T_FROM}{few})."
+        f"p: two-sided paired t test{adjusted} {over} with the baseline (the smallest n is below "
+        f"{MAX_T_FROM}{few})."
     )
 
 
 def _of_verdicts(comparison: Comparison, sign: str) -> str:
-    family = comparison.family
-    text = f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"
+    family, found = comparison.family, {row.verdict for row in comparison.rows}
+    parts = [f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"]
     if family.margin is None:
-        text += "; nothing is called equivalent without --margin"
+        parts.append("nothing is called equivalent without --margin")
     else:
-        text += (
-            f"; {EQUIVALENT} equivalent: the {percents(family.level)} interval of the difference, "
+        parts.append(
+            f"{EQUIVALENT} equivalent: the {percents(family.level)} interval of the difference, "
             f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}"
         )
-    if family.effect is None:
-        text += f"; {UNDECIDED} undecided (with --margin: how many more seeds would decide)"
-    else:
-        text += (
-            f"; {UNDECIDED} undecided, with about how many more seeds would find a difference of "
+    if UNDECIDED in found and family.effect is None:
+        parts.append(f"{UNDECIDED} undecided (with --margin: how many more seeds would decide)")
+    elif UNDECIDED in found:
+        parts.append(
+            f"{UNDECIDED} undecided, with about how many more seeds would find a difference of "
             f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd)"
         )
-    text += f"; {NOT_TESTABLE} not testable"
-    if any(row.verdict == NOT_COMPARABLE for row in comparison.rows):
-        text += f"; {NOT_COMPARABLE} not comparable"
-    return f"{text}."
+    if NOT_TESTABLE in found:
+        parts.append(f"{NOT_TESTABLE} not testable")
+    if NOT_COMPARABLE in found:
+        parts.append(f"{NOT_COMPARABLE} not comparable")
+    return f"{'; '.join(parts)}."
 
 
 def _pairs_used(comparison: Comparison) -> list[str]:
@@ -207,30 +221,23 @@ def _untested(comparison: Comparison) -> list[str]:
 def _disagreements(comparison: Comparison) -> list[str]:
     """Say where the printed interval and the verdict seem to say different things."""
     family = comparison.family
-    open_, sharp, inside, small = [], [], [], []
+    counts = dict.fromkeys(_DISAGREEMENTS, 0)
     for row in comparison.rows:
         if row.difference is None or row.p is None or row.simultaneous is None:
             continue
         decided = row.verdict in (BETTER, WORSE)
         excludes = _excludes_0(row.difference.interval)
-        if excludes and not decided:
-            open_.append(row)
-        if decided and not excludes:
-            sharp.append(row)
+        counts["open"] += excludes and not decided
+        counts["sharp"] += decided and not excludes
         if family.margin is not None:
-            if row.verdict == UNDECIDED and _within(row.difference.interval, family.margin):
-                inside.append(row)
-            if decided and _within(row.simultaneous, family.margin):
-                small.append(row)
-    count = "the one comparison" if family.size == 1 else f"all {family.size:,} comparisons"
-    why = "flips of signs assume no normal distribution" if family.joint else "Holm's steps"
-    texts = (
-        (open_, f"the interval of diff excludes 0, but is of one comparison; p is for {count}"),
-        (sharp, f"the interval of diff holds 0, but assumes normal differences; {why}"),
-        (inside, "the interval of diff lies inside the margin, the simultaneous one does not"),
-        (small, "a difference, but one that lies inside the margin"),
-    )
-    return [f"{_names(comparison, rows)}: {text}." for rows, text in texts if rows]
+            inside = _within(row.difference.interval, family.margin)
+            counts["inside"] += inside and row.verdict == UNDECIDED
+            counts["small"] += decided and _within(row.simultaneous, family.margin)
+    return [
+        f"{_DISAGREEMENTS[name].format(rows='1 row' if count == 1 else f'{count} rows')}."
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def _excludes_0(interval: Interval) -> bool:
@@ -246,15 +253,16 @@ def _within(interval: Interval, margin: float) -> bool:
 def _hanging_on_failures(comparison: Comparison) -> list[str]:
     """Name the verdicts that would be others if failed seeds were left out."""
     changed = [
-        f"{name_of(row.cell, comparison.labels)} {row.of_ok.verdict} instead of {row.verdict}"
-        for row in comparison.rows_of_ok
+        f"{name_of(row.cell, comparison.labels)}: {row.of_ok.verdict} on {len(row.seeds_of_ok)}, "
+        f"not {row.verdict}"
+        for row in comparison.hanging_on_failures
         if row.of_ok
     ]
     if not changed:
         return []
     return [
-        "Verdicts that hang on failures: on the pairs alone that ended well on both sides it "
-        f"would be: {'; '.join(changed)}."
+        "Verdicts that hang on failures; on the pairs alone that ended well on both sides: "
+        f"{'; '.join(changed)}."
     ]
 
 
@@ -311,8 +319,3 @@ def _names(comparison: Comparison, rows: Iterable[Row]) -> str:
 def has_failures(comparison: Comparison) -> bool:
     """Whether a seed of any row failed."""
     return any(row.cell.failed for row in comparison.rows)
-
-
-def percents(level: float) -> str:
-    """Write a confidence level."""
-    return f"{100 * level:g}%"

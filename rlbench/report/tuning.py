@@ -117,7 +117,12 @@ def parse_axis(text: str) -> Axis:
             "an option with its kind, such as loss.eps"
         )
     if not dot:
-        setting = Settings.option(name)
+        try:
+            setting = Settings.option(name)
+        except UsageError as error:
+            raise UsageError(
+                f"--tune {text!r}: {error}; an option is written with its kind, such as loss.eps"
+            ) from error
         parts = [str(spelled(setting.check(part))) for part in parts] if equals else []
     values = tuple(dict.fromkeys(str(spelled(part)) for part in parts)) if equals else None
     if values is not None and len(values) < 2:
@@ -217,6 +222,9 @@ def _choose(
 ) -> Choice:
     """Choose one of the cells that differ in the axis only."""
     by_value = dict(group)
+    if len(by_value) < len(group):
+        name = spell_cell(group[0][1], labels_of([cell for _, cell in group]))
+        raise UsageError(f"--tune {axis.name}: {name} is there twice with one value of it")
     means = {value: _mean(by_value[value], choosing) for value in _ascending(by_value)}
     failures = {
         value: count

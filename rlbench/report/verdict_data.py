@@ -8,8 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report import tables
-from rlbench.report.baseline import spell_cell
-from rlbench.report.legend import baseline_name
+from rlbench.report.baseline import baseline_name, spell_cell
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import shared
 
@@ -84,7 +83,7 @@ def _document(
 ) -> dict[str, Any]:
     family, tuning = comparison.family, comparison.tuning
     return {
-        "baseline": baseline_name(comparison),
+        "baseline": baseline_name(comparison.baselines, comparison.labels),
         "baselines": {
             task: spell_cell(cell, comparison.labels) for task, cell in comparison.baselines.items()
         },

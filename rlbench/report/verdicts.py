@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.report import layout, tables
-from rlbench.report.family import BASELINE
+from rlbench.report.family import BASELINE, NOT_COMPARABLE
+from rlbench.report.figures import half_width, p_text, percents, signed
 from rlbench.report.folding import fold, width_of
-from rlbench.report.legend import caption, has_failures, percents, remarks
+from rlbench.report.legend import caption, has_failures, remarks
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import name_of
 from rlbench.report.pairing import task_of
@@ -19,11 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rlbench.report.comparison import Comparison, Row
-    from rlbench.stats import Interval
 
 # columns that may be left out, the first one first, where a table is too wide
 _EXPENDABLE = ("wins±", "wins", "beside")
-_ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
+_ENOUGH = 20  # columns for a name that is folded; for fewer, a number is left out
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,9 @@ def comparison_table(
     """
     tables.check_format(format)
     sign = "+/-" if ascii_only else "±"
-    below = [*caption(comparison, sign), *remarks(comparison)]
-    if format in tables.DATA_FORMATS:
-        return data(comparison, below, format)
     columns = [*_labels(comparison), *_numbers(comparison, sign)]
+    if format in tables.DATA_FORMATS:
+        return data(comparison, _below(comparison, columns, sign), format)
     dropped: list[str] = []
     if _too_wide(comparison, columns, format, width):
         columns, dropped = _without(columns, _EXPENDABLE[0])
@@ -79,10 +78,17 @@ def comparison_table(
         else:
             columns, more = _without(columns, _EXPENDABLE[1])
             dropped += more
+    below = _below(comparison, columns, sign)
     if dropped:
         below.append(f"Left out for width: {', '.join(dropped)} (--max-width 0 shows all).")
     prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
     return f"{_body(comparison.rows, columns, format)}\n\n{prose}"
+
+
+def _below(comparison: Comparison, columns: Sequence[_Column], sign: str) -> list[str]:
+    """Write what stands below a table of these columns."""
+    shown = [column.name for column in columns]
+    return [*caption(comparison, shown, sign), *remarks(comparison)]
 
 
 def _too_wide(
@@ -120,7 +126,8 @@ def _with_names_folded(
     def say(row: Row) -> str:
         return fold(printable(name_of(row.cell, labels)), room)
 
-    return [_Column("cell", say, number=False, folded=True), *numbers], left_out
+    name = labels[0] if len(labels) == 1 else "cell"
+    return [_Column(name, say, number=False, folded=True), *numbers], left_out
 
 
 def _labels(comparison: Comparison) -> list[_Column]:
@@ -156,13 +163,17 @@ def _numbers(comparison: Comparison, sign: str) -> list[_Column]:
         return _score(row, places[task_of(row.cell)])
 
     def spread(row: Row) -> str:
-        return _half(row.score, places[task_of(row.cell)]) if row.score else layout.MISSING
+        return half_width(row.score, places[task_of(row.cell)]) if row.score else layout.MISSING
 
     def difference(row: Row) -> str:
-        return _difference(row, finer[task_of(row.cell)])
+        if row.difference is None:
+            return ""
+        return signed(row.difference.interval.mid, finer[task_of(row.cell)])
 
     def its_spread(row: Row) -> str:
-        return _half(row.difference.interval, finer[task_of(row.cell)]) if row.difference else ""
+        if row.difference is None:
+            return ""
+        return half_width(row.difference.interval, finer[task_of(row.cell)])
 
     return [
         *_chosen(comparison),
@@ -172,7 +183,7 @@ def _numbers(comparison: Comparison, sign: str) -> list[_Column]:
         *_beside(comparison),
         _Column("diff", difference),
         _Column(f"{sign}{percent}", its_spread),
-        _Column("p", lambda row: "" if row.p is None else _p(row.p, comparison.family.alpha)),
+        _Column("p", lambda row: "" if row.p is None else p_text(row.p, comparison.family.alpha)),
         _Column(
             "wins", lambda row: f"{row.improvement.mid:.2f}" if row.improvement else "", key="wins"
         ),
@@ -205,11 +216,15 @@ def _beside(comparison: Comparison) -> list[_Column]:
 
 
 def _n(row: Row) -> str:
+    if row.verdict == NOT_COMPARABLE:
+        return layout.MISSING
     return str(len(row.cell.tried) if row.verdict == BASELINE else len(row.seeds))
 
 
 def _n_of_failures(row: Row) -> str:
     """Pairs, and in how many of them the row's own seed ended well."""
+    if row.verdict == NOT_COMPARABLE:
+        return layout.MISSING
     of_pairs = {seed.number for seed in row.cell.tried}
     if row.verdict != BASELINE:
         of_pairs &= set(row.seeds)
@@ -227,21 +242,6 @@ def _mark(row: Row) -> str:
     return row.verdict if row.more is None else f"{row.verdict} +{row.more:,}"
 
 
-def _difference(row: Row, places: int) -> str:
-    if row.difference is None:
-        return ""
-    text = layout.fixed(row.difference.interval.mid, places)
-    return text if text.startswith("-") or float(text) == 0 else f"+{text}"
-
-
-def _half(interval: Interval, places: int) -> str:
-    """Half the width, or why there is none."""
-    if interval.n == 1:
-        return "n=1"
-    half = interval.half_width
-    return "all equal" if half is None else layout.fixed(half, places)
-
-
 def _wins_interval(row: Row) -> str:
     wins = row.improvement
     if wins is None:
@@ -249,16 +249,6 @@ def _wins_interval(row: Row) -> str:
     if wins.degenerate or wins.low is None or wins.high is None:
         return layout.MISSING
     return f"{wins.low:.2f}-{wins.high:.2f}"
-
-
-def _p(p: float, alpha: float) -> str:
-    """A p-value in three places, or so many that rounding does not carry it across alpha."""
-    if p < 0.001 < alpha:
-        return "<0.001"
-    places = 3
-    while places < 12 and (round(p, places) < alpha) != (p < alpha):
-        places += 1
-    return f"{p:.{places}f}"
 
 
 def _body(rows: Sequence[Row], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `tables.table`

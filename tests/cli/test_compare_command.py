@@ -117,7 +117,7 @@ def test_a_baseline_that_is_no_one_cell(text: str, message: str) -> None:
 def test_without_a_baseline_the_first_of_two_is_it_and_that_is_said() -> None:
     done = compare("-e", "gae", "-e", "rloo", "-l", "clip")
     text = " ".join(done.stdout.split())
-    assert "Baseline: gae (the first of two; --baseline names the other)." in text
+    assert "from gae (the first of two; --baseline names the other): score " in text
     assert "Left out: 20 of 30 runs, not selected." in text
 
 

@@ -368,9 +368,9 @@ def test_the_caption_names_what_was_done(out: Path, write_run) -> None:
     write(write_run, {"base": [0.5, 0.6, 0.4], "one": [0.7, 0.7, 0.7]})
     text = " ".join(comparison_table(versus(out, level=0.9, margin=0.02)).split())
     for part in (
-        "Baseline: base.",
+        "one is better than base: score +0.20 (90% interval +0.03 to +0.37; p = 0.074; 3 pairs).",
         "90% paired t interval",
-        "adjusted by Holm over the one comparison",
+        "two-sided paired t test of the one comparison",
         "3 pairs are not testable without assuming near normal differences",
         "p < 0.1",
         "simultaneous by Bonferroni, lies inside ±0.02",
