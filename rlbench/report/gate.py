@@ -6,18 +6,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError
+from rlbench.report import family
 from rlbench.report.baseline import spell_cell
 from rlbench.report.cells import VERSIONS, labels_of
-from rlbench.report.comparison import MAX_T_FROM
+from rlbench.report.pairing import pair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rlbench.report.cells import Cell
-    from rlbench.stats import Difference
+    from rlbench.report.family import Family, Judgement
+    from rlbench.report.pairing import Pairs
+    from rlbench.stats import Difference, Interval
 
 WORSE, NOT_WORSE, SAME, OPEN = "worse", "ok", "same", "open"
 NOT_TESTABLE, ABSENT = "n/a", "absent"
+_GONE = "not in the new results"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +36,8 @@ class Verdict:
         difference: New less old over these seeds, in the unit of the metric; None where one of the
             scores is not known.
         p: Two-sided p-value, adjusted for all cells, that the loss is just the margin.
-        low: Lower end of the simultaneous interval of the gain (upwards is better); None likewise.
+        simultaneous: Interval, for all cells at once, of the gain beyond what is tolerated: the
+            difference with the margin added where more is better, taken off where less is.
         mark: ``worse``; ``ok``, not shown to be worse; ``same``, the same numbers; ``open``, not
             proved to be no worse, where a proof was asked for; ``n/a``, no test; ``absent``.
         reason: Why there is no test; empty where there is one.
@@ -44,7 +49,7 @@ class Verdict:
     seeds: tuple[int, ...] = ()
     difference: Difference | None = None
     p: float | None = None
-    low: float | None = None
+    simultaneous: Interval | None = None
     mark: str = NOT_TESTABLE
     reason: str = ""
 
@@ -61,17 +66,15 @@ class Gate:
     Attributes:
         verdicts: One for each, by name.
         margin: Losses up to it are tolerated, in the unit of the metric.
-        alpha: Error rate of all tests together.
+        family: How the cells were tested together.
         proof: Whether cells have to be shown to be no worse.
-        joint: Whether p-values are those of max-t, and not Holm's.
         added: Cells that only the new folder has.
     """
 
     verdicts: tuple[Verdict, ...]
     margin: float
-    alpha: float
+    family: Family
     proof: bool
-    joint: bool
     added: tuple[str, ...] = ()
 
     @property
@@ -117,32 +120,70 @@ def gate(
     if not old:
         raise NothingSelected("there is nothing in the old results to compare with")
     olds, news = _by_key(old, "old"), _by_key(new, "new")
-    alpha = round(1 - level, 12)
     # named by what differs among cells of one folder, not between the folders
     labels = [name for name in labels_of(list(olds.values())) if _tells(name)]
-    pairs = [
-        _paired(spell_cell(cell, labels) or "all", cell, news.get(key), level, margin)
-        for key, cell in olds.items()
-    ]
-    if all(one.new is None for one in pairs):
+    named = sorted((spell_cell(cell, labels) or "all", key) for key, cell in olds.items())
+    both = {n: pair(news[key], olds[key]) for n, (_, key) in enumerate(named) if key in news}
+    if not both:
         raise NothingSelected("no cell of the old results is in the new ones")
-    tested = [number for number, one in enumerate(pairs) if one.p is not None]
-    if not any(one.mark in (SAME, WORSE) for one in pairs) and not tested:
-        reasons = sorted({one.reason for one in pairs if one.reason})
-        raise NothingSelected(f"nothing can be judged: {'; '.join(reasons)}")
-    joint = bool(tested) and min(len(pairs[n].seeds) for n in tested) >= MAX_T_FROM
-    for number, p in zip(tested, _adjusted([pairs[n] for n in tested], margin, joint), strict=True):
-        pairs[number] = _judged(pairs[number], p, alpha, margin, len(tested), proof=proof)
-    added = [spell_cell(cell, labels) for key, cell in news.items() if key not in olds]
-    verdicts = sorted(pairs, key=lambda one: one.name)
+    beyond = {n: _beyond(pairs, margin) for n, pairs in both.items()}
+    tests, judged = family.judge(beyond, level=level, margin=None, effect=None)
+    verdicts = []
+    for n, (name, key) in enumerate(named):
+        found = Verdict(name=name, old=olds[key], new=news.get(key), mark=ABSENT, reason=_GONE)
+        if n in both:
+            found = _verdict(found, both[n], judged[n], level, proof=proof)
+        verdicts.append(found)
+    _check_judged(verdicts)
+    added = sorted(spell_cell(cell, labels) for key, cell in news.items() if key not in olds)
     return Gate(
-        verdicts=tuple(verdicts),
-        margin=margin,
-        alpha=alpha,
-        proof=proof,
-        joint=joint,
-        added=tuple(sorted(added)),
+        verdicts=tuple(verdicts), margin=margin, family=tests, proof=proof, added=tuple(added)
     )
+
+
+def _beyond(pairs: Pairs, margin: float) -> Pairs:
+    """Forgive the margin at every seed, so that what is tested is the loss beyond it."""
+    return replace(pairs, ours=tuple(score + pairs.sign * margin for score in pairs.ours))
+
+
+def _verdict(
+    found: Verdict, pairs: Pairs, judged: Judgement, level: float, *, proof: bool
+) -> Verdict:
+    """Say what a judgement of the loss beyond the margin means for the gate."""
+    from rlbench.stats import paired_difference
+
+    unknown = OPEN if proof else NOT_TESTABLE
+    found = replace(found, seeds=pairs.seeds, reason=judged.reason, mark=unknown)
+    if not pairs.ours:
+        return found
+    found = replace(found, difference=paired_difference(pairs.ours, pairs.theirs, level))
+    if pairs.ours == pairs.theirs:
+        return replace(found, mark=SAME, reason="")
+    if judged.p is None:
+        if len(pairs.seeds) == 1 or judged.difference is None:
+            return found
+        lost = judged.difference.interval.mid * pairs.sign < 0  # the same at every seed
+        return replace(found, mark=WORSE if lost else NOT_WORSE)
+    mark = WORSE if judged.verdict == family.WORSE else NOT_WORSE
+    if proof and mark == NOT_WORSE and not _is_proved(judged, pairs.sign):
+        mark = OPEN
+    return replace(found, p=judged.p, simultaneous=judged.simultaneous, mark=mark)
+
+
+def _is_proved(judged: Judgement, sign: int) -> bool:
+    """Whether the whole simultaneous interval lies on the good side of the margin."""
+    interval = judged.simultaneous
+    if interval is None or interval.low is None or interval.high is None:
+        return False
+    return min(sign * interval.low, sign * interval.high) > 0
+
+
+def _check_judged(verdicts: Sequence[Verdict]) -> None:
+    """Raise NothingSelected where nothing at all could be judged: that is no pass."""
+    present = [one for one in verdicts if one.new is not None]
+    if all(one.p is None and one.mark in (NOT_TESTABLE, OPEN) for one in present):
+        reasons = "; ".join(sorted({one.reason for one in present}))
+        raise NothingSelected(f"nothing can be judged: {reasons}")
 
 
 def _tells(name: str) -> bool:
@@ -162,83 +203,3 @@ def _by_key(cells: Iterable[Cell], which: str) -> dict[tuple[tuple[str, str], ..
             )
         found[key] = cell
     return found
-
-
-def _paired(name: str, old: Cell, new: Cell | None, level: float, margin: float) -> Verdict:
-    """Subtract at common seeds; what can be said without a test is said here."""
-    from rlbench.stats import paired_difference
-
-    if new is None:
-        return Verdict(name=name, old=old, new=None, mark=ABSENT, reason="not in the new results")
-    verdict = Verdict(name=name, old=old, new=new)
-    scores = _scores(old, new)
-    if not scores:
-        return replace(verdict, reason="no common seed")
-    verdict = replace(verdict, seeds=tuple(scores))
-    known = [
-        (one, other) for one, other in scores.values() if one is not None and other is not None
-    ]
-    if len(known) < len(scores):
-        return replace(verdict, reason=f"a failed seed has no {old.metric.name}")
-    difference = paired_difference([b for _, b in known], [a for a, _ in known], level)
-    verdict = replace(verdict, difference=difference)
-    if all(one == other for one, other in known):
-        return replace(verdict, mark=SAME)
-    if difference.testable:
-        return replace(verdict, p=1.0)  # until it is adjusted
-    if len(known) == 1:
-        return replace(verdict, reason="one common seed")
-    loses = -old.metric.sign * difference.interval.mid > margin
-    return replace(verdict, mark=WORSE if loses else NOT_WORSE, reason="all differences are equal")
-
-
-def _scores(old: Cell, new: Cell) -> dict[int, tuple[float | None, float | None]]:
-    theirs = {seed.number: seed.score for seed in old.tried}
-    ours = {seed.number: seed.score for seed in new.tried}
-    return {seed: (theirs[seed], ours[seed]) for seed in sorted(theirs.keys() & ours.keys())}
-
-
-def _gains(verdict: Verdict) -> dict[int, float]:
-    """New less old at each seed, upwards is better."""
-    if verdict.new is None:
-        return {}
-    sign = verdict.old.metric.sign
-    return {
-        seed: sign * (new - old)
-        for seed, (old, new) in _scores(verdict.old, verdict.new).items()
-        if old is not None and new is not None
-    }
-
-
-def _adjusted(tested: Sequence[Verdict], margin: float, joint: bool) -> list[float]:  # noqa: FBT001 - private
-    """Give the p-values that the loss is the margin, adjusted for the family."""
-    from rlbench.stats import holm, max_t, paired_difference
-
-    if not tested:
-        return []
-    shifted: list[Mapping[int, float]] = [
-        {seed: gain + margin for seed, gain in _gains(one).items()} for one in tested
-    ]
-    if joint:
-        seeds = sorted({seed for gains in shifted for seed in gains})
-        rows = [[gains.get(seed, 0.0) for gains in shifted] for seed in seeds]
-        return [float(p) for p in max_t(rows)]
-    plain = [
-        paired_difference(list(gains.values()), [0.0] * len(gains)).p or 0.0 for gains in shifted
-    ]
-    return [float(p) for p in holm(plain)]
-
-
-def _judged(
-    verdict: Verdict, p: float, alpha: float, margin: float, family: int, *, proof: bool
-) -> Verdict:
-    from rlbench.stats import paired_difference
-
-    gains = list(_gains(verdict).values())
-    interval = paired_difference(gains, [0.0] * len(gains), 1 - alpha / family).interval
-    mark = NOT_WORSE
-    if p < alpha and interval.mid < -margin:
-        mark = WORSE
-    elif proof and (interval.low is None or interval.low < -margin):
-        mark = OPEN
-    return replace(verdict, p=p, low=interval.low, mark=mark)

@@ -124,7 +124,7 @@ def _row(one: Verdict, means: int, finer: int, sign: str, format: str) -> list[s
 def _caption(gate: Gate, sign: str) -> list[str]:
     metric = gate.verdicts[0].old.metric
     way = "more" if metric.higher else "less"
-    percent = f"{100 * (1 - gate.alpha):g}%"
+    percent = f"{100 * (1 - gate.family.alpha):g}%"
     tested = sum(one.p is not None for one in gate.verdicts)
     text = (
         f"{metric.name}: {way} is better. n: seeds that both have tried. diff: new less old over "
@@ -132,10 +132,15 @@ def _caption(gate: Gate, sign: str) -> list[str]:
         f"{SAME}: the same numbers."
     )
     if tested:
-        by = "max-t with joint sign flips" if gate.joint else "paired t tests, adjusted by Holm,"
+        by = (
+            "max-t with joint sign flips"
+            if gate.family.joint
+            else "paired t tests, adjusted by Holm,"
+        )
         text += (
-            f" {WORSE}: p < {gate.alpha:g} and a mean loss above {gate.margin:g}. p: two-sided, "
-            f"that the loss is {gate.margin:g}, by {by} over {tested} {_cells_word(tested)}."
+            f" {WORSE}: p < {gate.family.alpha:g} and a mean loss above {gate.margin:g}. p: "
+            f"two-sided, that the loss is {gate.margin:g}, by {by} over {tested} "
+            f"{_cells_word(tested)}."
         )
     if any(one.mark == NOT_TESTABLE for one in gate.verdicts):
         text += f" {NOT_TESTABLE}: no test."
@@ -154,8 +159,8 @@ def _data(gate: Gate, format: str) -> str:  # noqa: A002 - as above
             "passes": gate.passes,
             "metric": gate.metric,
             "margin": gate.margin,
-            "alpha": gate.alpha,
-            "correction": "max_t" if gate.joint else "holm",
+            "alpha": gate.family.alpha,
+            "correction": "max_t" if gate.family.joint else "holm",
             "rows": records,
             "added": list(gate.added),
             "notes": remarks(gate),
@@ -184,7 +189,8 @@ def _record(one: Verdict) -> dict[str, Any]:
         "difference": interval.mid if interval else None,
         "difference_low": interval.low if interval and certain else None,
         "difference_high": interval.high if interval and certain else None,
-        "gain_low_simultaneous": one.low,
+        "beyond_margin_low": one.simultaneous.low if one.simultaneous else None,
+        "beyond_margin_high": one.simultaneous.high if one.simultaneous else None,
         "p_adjusted": one.p,
         "gate": one.mark,
         "reason": one.reason or None,
