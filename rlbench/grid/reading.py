@@ -22,6 +22,13 @@ NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens"
 COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
 STATUSES = (*COMPLETE, "killed", "interrupted")
 
+_SORTS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 _PIECE = 1 << 20  # bytes of a read
 _SHARED = 8192  # cells of which it is remembered what their seeds have in common
 
@@ -41,10 +48,23 @@ def read_bytes(path: Path | str) -> bytes:
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError("it is no regular file")
+            sort = _SORTS.get(stat.S_IFMT(os.fstat(number).st_mode), "no file")
+            raise OSError(f"it is {sort}, expected a file")
         return b"".join(iter(partial(os.read, number, _PIECE), b""))
     finally:
         os.close(number)
+
+
+def what_lies(path: Path | str) -> str | None:
+    """Say what is in the place of a file and is none; None if a file is there, or nothing.
+
+    A link counts as what it points to, and one to nowhere as what it is.
+    """
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - paths are text where thousands are read
+    except OSError:
+        return "a link to nowhere" if os.path.islink(path) else None  # noqa: PTH114 - as above
+    return None if stat.S_ISREG(mode) else _SORTS.get(stat.S_IFMT(mode), "no file")
 
 
 def read_object(path: Path | str) -> tuple[dict[str, Any] | None, str | None]:
@@ -71,7 +91,7 @@ def read_object(path: Path | str) -> tuple[dict[str, Any] | None, str | None]:
     return content, None
 
 
-def digest(path: Path) -> str | None:
+def digest(path: Path | str) -> str | None:
     """Hash the bytes of a file, SHA-256 in hexadecimal; None if it can't be read."""
     try:
         return hashlib.sha256(read_bytes(path)).hexdigest()

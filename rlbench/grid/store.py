@@ -20,7 +20,14 @@ from typing import Any
 from filelock import BaseFileLock, FileLock, Timeout
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import COMPLETE, digest, fault_of_result, fault_of_spec, read_object
+from rlbench.grid.reading import (
+    COMPLETE,
+    digest,
+    fault_of_result,
+    fault_of_spec,
+    read_object,
+    what_lies,
+)
 
 SCHEMA = 1
 SPEC, RESULT, LOCK = "spec.json", "result.json", "lock"
@@ -78,10 +85,12 @@ class Record:
 
         It is read for this. One that is not there is no damage: it may have been left out.
         """
-        curve = self.folder / METRICS
+        curve = f"{self.folder}/{METRICS}"
         written = (self.result or {}).get("metrics_sha256")
-        found = digest(curve) if isinstance(written, str) else None
-        return None if found in (None, written) else f"{curve} is not what the run wrote"
+        if isinstance(written, str) and (found := digest(curve)) is not None:
+            return None if found == written else f"{curve} is not what the run wrote"
+        sort = what_lies(curve)
+        return f"{curve} is {sort}, where the curve of the run belongs" if sort else None
 
 
 class Store:

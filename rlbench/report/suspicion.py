@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rlbench.grid import compare
 from rlbench.grid.reading import read_object
-from rlbench.grid.store import VERIFIED
+from rlbench.grid.store import METRICS, VERIFIED
+from rlbench.report.progress import count
 from rlbench.report.spelling import spell_seeds
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ Named = tuple[str, "Cell"]
 
 _NUMBERS_THAT_TELL_SEEDS_APART = ("score", "reward", "kl", "entropy")
 _ONLY_MEASURE = ("setting eval_every", "setting eval_prompts")  # no curve depends on them
+_MOST_BYTES = 1 << 30  # of curves that are read for the notes of one table: about a second
 _CODE = ("owner of", "source of", "needs of", "torch", "schema")
 
 
@@ -26,9 +29,15 @@ def suspicions(named: Sequence[Named]) -> list[str]:
 
     ``same curves``: two seeds of a cell have identical curves. ``same computation``: two cells have
     identical curves at all common seeds. ``other numbers``: a run that was repeated with the same
-    specification came to different numbers.
+    specification came to different numbers. ``damaged curves``: what is on the disk is not what the
+    run wrote.
     """
-    return [*_same_curves(named), *_same_computation(named), *_other_numbers(named)]
+    return [
+        *_same_curves(named),
+        *_same_computation(named),
+        *_other_numbers(named),
+        *_damaged_curves(named),
+    ]
 
 
 def digest(seed: Seed) -> str | None:
@@ -105,3 +114,38 @@ def _other_numbers(named: Sequence[Named]) -> list[str]:
                     "outside of what the run is named after."
                 )
     return lines
+
+
+def _damaged_curves(named: Sequence[Named]) -> list[str]:
+    """Read the curves again, as far as that is quick; the others are counted."""
+    lines, unread, left = [], [], _MOST_BYTES
+    for name, cell in named:
+        damaged = []
+        for seed in cell.tried:
+            left -= _bytes(seed)
+            if left < 0:
+                unread.append(name)
+            elif damage := seed.record.damage():
+                damaged.append((seed.number, damage))
+        if damaged:
+            numbers = [number for number, _ in damaged]
+            which = f"seed{'s' if len(damaged) > 1 else ''} {spell_seeds(numbers)}"
+            first = f"seed {numbers[0]}: " if len(damaged) > 1 else ""
+            lines.append(
+                f"Damaged curves: {name}, {which}: {first}{damaged[0][1]}. The scores are those of "
+                "result.json, and count."
+            )
+    if unread:
+        lines.append(
+            f"Curves not checked for damage: {count(len(unread), 'run')}, from {unread[0]} on. A "
+            f"table reads {_MOST_BYTES / 2**30:g} GiB of them; rlbench export --curves reads all."
+        )
+    return lines
+
+
+def _bytes(seed: Seed) -> int:
+    """Size of a curve; 0 if there is none."""
+    try:
+        return os.stat(f"{seed.record.folder}/{METRICS}").st_size  # noqa: PTH116 - of thousands
+    except OSError:
+        return 0

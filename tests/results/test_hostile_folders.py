@@ -28,7 +28,7 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path, write_run) -> None:
     os.mkfifo(folder / "result.json")
     record = Store(tmp_path).record(ID)
     assert record.status == "unreadable"
-    assert "spec.json can't be read: it is no regular file" in (record.problem or "")
+    assert "spec.json can't be read: it is a FIFO, expected a file" in (record.problem or "")
     done = CliRunner().invoke(cli, ["table", str(tmp_path)])
     assert (done.exit_code, "1/1" in done.stdout) == (0, True)
 
@@ -102,6 +102,7 @@ def test_what_seeds_share_is_one_object_and_says_the_same(tmp_path: Path, write_
 def test_what_seeds_share_is_judged_once_and_every_seed_hears_of_it(
     tmp_path: Path, write_run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "_judged", {})
     judged: list[object] = []
     plain = reading._is_plain
     monkeypatch.setattr(reading, "_is_plain", lambda found: judged.append(found) or plain(found))

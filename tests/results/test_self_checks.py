@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,7 @@ from rlbench.cli import cli
 from rlbench.grid.attempt import Planned
 from rlbench.grid.store import Store
 from rlbench.grid.verify import verify
+from rlbench.report import suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -117,6 +120,66 @@ def test_failed_runs_and_runs_without_a_curve_compare_with_nothing(
     write(1, "a", status="failed")
     write(1, "a", components=WIDE, status="failed")
     assert "Same" not in notes(tmp_path)
+
+
+CURVE = "update,loss\n1,0.5\n"
+DIGEST = hashlib.sha256(CURVE.encode()).hexdigest()
+
+
+@pytest.fixture
+def with_curves(tmp_path: Path, write_run: Callable[..., Path]) -> dict[int, Path]:
+    """Write five seeds, each with the curve that its result tells of."""
+    return {
+        seed: write_run(
+            tmp_path,
+            seed=seed,
+            metrics=CURVE,
+            result={"metrics_sha256": DIGEST},
+            status="failed" if seed == 4 else "ok",
+        )
+        for seed in range(5)
+    }
+
+
+def test_curves_that_were_changed_are_named_once_a_cell(
+    tmp_path: Path, with_curves: dict[int, Path]
+) -> None:
+    assert "amaged" not in notes(tmp_path)
+    (with_curves[0] / "metrics.csv").unlink()  # left out, as where only results are kept
+    assert "amaged" not in notes(tmp_path)
+    for seed in (1, 4):
+        (with_curves[seed] / "metrics.csv").write_text(CURVE[:-2], "utf-8")
+    (with_curves[3] / "metrics.csv").unlink()
+    (with_curves[3] / "metrics.csv").mkdir()
+    said = notes(tmp_path)
+    assert said.count("Damaged curves: ") == 1
+    path = with_curves[1] / "metrics.csv"
+    assert f", seeds 1,3,4: seed 1: {path} is not what the run wrote. The scores" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "sort"), [("folder", "a folder"), ("fifo", "a FIFO"), ("link", "a link to nowhere")]
+)
+def test_what_lies_in_the_place_of_a_curve_is_named(
+    tmp_path: Path, with_curves: dict[int, Path], kind: str, sort: str
+) -> None:
+    path = with_curves[2] / "metrics.csv"
+    path.unlink()
+    {"folder": path.mkdir, "fifo": lambda: os.mkfifo(path)}.get(
+        kind, lambda: path.symlink_to("nowhere")
+    )()
+    assert f", seed 2: {path} is {sort}, where the curve of the run belongs" in notes(tmp_path)
+
+
+def test_a_table_reads_only_so_much_of_curves_and_counts_the_rest(
+    tmp_path: Path, with_curves: dict[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in (1, 3):
+        (with_curves[seed] / "metrics.csv").write_text(CURVE.replace("5", "7"), "utf-8")
+    monkeypatch.setattr(suspicion, "_MOST_BYTES", 2 * len(CURVE))  # seeds 0 and 1
+    said = notes(tmp_path)
+    assert ", seed 1: " in said
+    assert "Curves not checked for damage: 3 runs, from " in said
 
 
 def planned(out: Path) -> tuple[list[Planned], list[Record]]:
