@@ -150,18 +150,18 @@ def _of_tests(family: Family) -> str:
     count = family.size
     if not count:
         return "p: no comparison can be tested."
-    over = "of the one comparison" if count == 1 else f"over the {count:,} comparisons"
+    one = count == 1
+    over = "of the one comparison" if one else f"over the {count:,} comparisons"
     if family.joint:
-        return (
-            f"p: two-sided, max-t with joint sign flips {over} with the baseline (Westfall and "
-            f"Young; from {MAX_T_FROM} pairs)."
-        )
+        rule = "sign flips" if one else "max-t with joint sign flips"
+        source = "" if one else "Westfall and Young; "
+        return f"p: two-sided, {rule} {over} with the baseline ({source}from {MAX_T_FROM} pairs)."
     few = (
         f"; {family.fewest} pairs are not testable without assuming near normal differences"
         if (family.fewest or 0) < 6
         else ""
     )
-    adjusted = "" if count == 1 else ", adjusted by Holm"
+    adjusted = "" if one else ", adjusted by Holm"
     return (
         f"p: two-sided paired t test{adjusted} {over} with the baseline (the smallest n is below "
         f"{MAX_T_FROM}{few})."

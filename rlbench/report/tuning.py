@@ -136,8 +136,8 @@ def tune(cells: Sequence[Cell], axis: Axis) -> Tuning:
     Cells that differ in the axis only are one tuned cell. Of the seeds that all of them have tried,
     in ascending order, every second one chooses (the second, the fourth, ...) and the others are
     compared, for all cells the same. The best mean of the metric wins, failures at the task's floor
-    (where none is known, the value comes last); of equal means the value nearest the default, then
-    the smallest. So no seed that is compared had a say in what is compared, and tests on them hold
+    (where none is known, the value comes last); of equal means the value nearest the default (by
+    ratio, where both are positive), then the smallest. So no seed that is compared had a say in what is compared, and tests on them hold
     their level. Both halves in turn would use more of the seeds, but the pairs would depend on each
     other through the choices: that is not done.
 
@@ -263,10 +263,17 @@ def _nearness(equal: Sequence[str], by_value: Mapping[str, Cell], axis: Axis) ->
 
     def key(value: str) -> tuple[bool, float, int]:
         number = _number(value)
-        far = 0.0 if middle is None or number is None else abs(number - middle)
+        far = 0.0 if middle is None or number is None else _distance(number, middle)
         return (value != usual, far, order[value])
 
     return key
+
+
+def _distance(one: float, other: float) -> float:
+    """Tell how far apart two values are: by their ratio, where both are positive."""
+    if one > 0 and other > 0:
+        return round(abs(math.log(one / other)), 9)  # 4/5 and 5/4 of a value are as far
+    return abs(one - other)
 
 
 def _default(by_value: Mapping[str, Cell], axis: Axis) -> str | None:

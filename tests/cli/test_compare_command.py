@@ -187,3 +187,114 @@ def test_it_loads_neither_torch_nor_pandas_nor_all_of_scipy() -> None:
     )
     assert done.stderr == "[]\n"
     assert "group+clip" in done.stdout
+
+
+@pytest.fixture
+def rates(tmp_path: Path) -> Path:
+    """Two cells at two learning rates; at 0.001 the second one is better by 0.3."""
+    for source in sorted((REFERENCE / "runs").glob("*-clip-*")):
+        spec = json.loads((source / "spec.json").read_text("utf-8"))
+        if spec["components"]["estimator"]["name"] not in ("group", "rloo"):
+            continue
+        for rate in (0.0005, 0.001):
+            changed = spec | {"run_id": f"{source.name[:-1]}{int(1e4 * rate) % 10}"}
+            changed["settings"] = spec["settings"] | {"lr": rate}
+            result = json.loads((source / "result.json").read_text("utf-8"))
+            result["run_id"] = changed["run_id"]
+            if rate == 0.001 and spec["components"]["estimator"]["name"] == "rloo":
+                result["score"] += 0.3
+            folder = tmp_path / "runs" / changed["run_id"]
+            folder.mkdir(parents=True)
+            (folder / "spec.json").write_text(json.dumps(changed), "utf-8")
+            (folder / "result.json").write_text(json.dumps(result), "utf-8")
+    return tmp_path
+
+
+def test_tuned_cells_are_compared_and_named_without_what_was_tuned(rates: Path) -> None:
+    document = data("--baseline", "group", "--tune", "lr", folder=rates)
+    assert (document["baseline"], document["tuning"]["chosen_on"]) == ("group", [1, 3])
+    rows = {row["estimator"]: row for row in document["rows"]}
+    assert (rows["rloo"]["tuned"], rows["rloo"]["paired_seeds"]) == ("0.001", [0, 2, 4])
+    assert rows["group"]["tuned"] == "0.0005"  # of equal scores the default
+    assert rows["rloo"]["difference"] > 0.1
+
+
+def test_values_to_choose_from_that_are_not_there_are_said(rates: Path) -> None:
+    done = compare("--baseline", "group", "--tune", "lr=5e-4,1e-3,2", folder=rates)
+    assert done.exit_code == 0
+    assert "no result with lr=2; there are: 0.0005, 0.001" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--tune", "lr"], 2, "0.0005 is the only value, nothing to choose from"),
+        (["--tune", "lr=1,2"], 3, "no result with lr=1 or 2; there are: 0.0005"),
+        (["--tune", "eps"], 2, "such as loss.eps"),
+        (["--tune", "loss.gamma"], 3, "no result has it"),
+        (["--metric", "scor"], 2, "did you mean 'score'"),
+        (["--metric", "entropy"], 2, "--direction higher or --direction lower"),
+        (["--direction", "up"], 2, "'up' is not one of"),
+    ],
+)
+def test_metrics_and_axes_that_make_no_sense(arguments: list[str], code: int, message: str) -> None:
+    done = compare("--baseline", "group+clip", *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_direction_turns_the_table_round() -> None:
+    higher = data("--baseline", "group+clip")
+    lower = data("--baseline", "group+clip", "--direction", "lower")
+    assert [row["estimator"] for row in lower["rows"]] == [
+        row["estimator"] for row in reversed(higher["rows"])
+    ]
+    turned = {"+": "-", "-": "+"}
+    assert [row["verdict"] for row in lower["rows"]] == [
+        turned.get(row["verdict"], row["verdict"]) for row in reversed(higher["rows"])
+    ]
+    entropy = data("--baseline", "group+clip", "--metric", "entropy", "--direction", "higher")
+    assert entropy["metric"] == "entropy"
+
+
+@pytest.fixture
+def two_tasks(tmp_path: Path) -> Path:
+    """The reference results, and the same of another task, where the scores are half."""
+    for source in sorted((REFERENCE / "runs").iterdir()):
+        for task in ("addition", "sort"):
+            spec = json.loads((source / "spec.json").read_text("utf-8"))
+            result = json.loads((source / "result.json").read_text("utf-8"))
+            spec["run_id"] = result["run_id"] = source.name.replace("addition", task)
+            spec["components"]["task"] |= {"name": task, "label": task}
+            result["score"] /= 1 + (task == "sort")
+            folder = tmp_path / "runs" / spec["run_id"]
+            folder.mkdir(parents=True)
+            (folder / "spec.json").write_text(json.dumps(spec), "utf-8")
+            (folder / "result.json").write_text(json.dumps(result), "utf-8")
+    return tmp_path
+
+
+def test_of_several_tasks_each_has_its_own_baseline(two_tasks: Path) -> None:
+    document = data("--baseline", "grpo+clip", folder=two_tasks)
+    assert document["baselines"] == {
+        "addition": "addition+group+clip",
+        "sort": "sort+group+clip",
+    }
+    assert (document["baseline"], document["comparisons"]) == ("group+clip", 10)
+    assert [row["task"] for row in document["rows"]] == 6 * ["addition"] + 6 * ["sort"]
+    one = data("--baseline", "sort+group+clip", folder=two_tasks)
+    assert one["baselines"] == {"sort": "sort+group+clip"}
+    assert {row["verdict"] for row in one["rows"] if row["task"] == "addition"} == {"x"}
+
+
+def test_of_several_tasks_what_is_no_one_cell_is_refused(two_tasks: Path) -> None:
+    done = compare("--baseline", "group", folder=two_tasks)
+    assert done.exit_code == 2
+    assert "fits 4 cells" in done.stderr
+    done = compare(folder=two_tasks)
+    assert done.exit_code == 2
+    assert "6 cells of each task and no baseline; write --baseline group+clip" in done.stderr
+    done = compare("-e", "group", "-l", "clip", folder=two_tasks)
+    assert done.exit_code == 3
+    assert "the 2 cells differ in nothing but the task" in done.stderr
