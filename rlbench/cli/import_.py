@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlbench.grid.importing import Foreign, What
-    from rlbench.grid.scores_file import Entry, Layout
+    from rlbench.grid.score_rows import Layout
+    from rlbench.grid.scores_file import Entry
 
 _NAMED = 5  # runs that a message names
 _SAID_EVERY = 2_000
@@ -106,11 +107,9 @@ def import_(
     """Write results that were made elsewhere as runs; table, compare, plot and report read them."""
     from rlbench.grid import importing
     from rlbench.grid.normalisation import read_normalisation
-    from rlbench.grid.scores_file import Layout
+    from rlbench.grid.score_rows import Layout
     from rlbench.grid.store import Store
 
-    if out is None:
-        raise UsageError("name the folder for these results with -o; a folder of its own is best")
     layout = Layout(
         columns=_pairs("--map", mapped),
         fixed=_pairs("--as", fixed),
@@ -125,7 +124,12 @@ def import_(
         floor=floor,
         scales=read_normalisation(normalise) if normalise else None,
     )
-    return _written(importing.write(runs, Store(out), overwrite=replace), len(runs), out)
+    store = Store(out or Path(flags.DEFAULT_OUT))
+    if out is None and any(not importing.is_foreign(record) for record in store.read()):
+        raise UsageError(
+            f"{store.root} holds runs that were made here; name a folder for these with -o"
+        )
+    return _written(importing.write(runs, store, overwrite=replace), len(runs), store.root)
 
 
 def _pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
@@ -150,9 +154,9 @@ def _entries(files: Sequence[Path], layout: Layout) -> list[Entry]:
 
     entries = []
     for path in files:
-        found, unused = read_scores(path, layout)
-        if unused:
-            say(f"{path}: not used: {', '.join(map(repr, unused))}")
+        found, remarks = read_scores(path, layout)
+        for remark in remarks:
+            say(f"{path}: {remark}")
         entries += found
     unnumbered = sum(entry.seed is None for entry in entries)
     if unnumbered and not layout.renumber:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rlbench.errors import UsageError
 from rlbench.grid.normalisation import normalised
-from rlbench.grid.scores_file import PARTS, Entry
+from rlbench.grid.score_rows import PARTS
 from rlbench.grid.store import RESULT, SCHEMA, SPEC, Store, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rlbench.grid.normalisation import Scale
+    from rlbench.grid.scores_file import Entry
+    from rlbench.grid.store import Record
 
 What = Literal["new", "there", "conflict", "replaced"]
 
@@ -43,6 +45,11 @@ class Foreign:
     def run_id(self) -> str:
         """Name of its folder."""
         return str(self.spec["run_id"])
+
+
+def is_foreign(record: Record) -> bool:
+    """Whether a run was made elsewhere."""
+    return bool((record.spec or {}).get(MADE_ELSEWHERE))
 
 
 def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:

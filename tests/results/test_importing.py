@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import shutil
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,15 +16,13 @@ from rlbench.cli import cli
 from rlbench.grid.store import Store
 from rlbench.report.cells import cells
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 LONG = """algo,env,run,return
 a,one,0,1.0
 a,one,1,3.0
 b,one,0,5.0
 b,one,1,nan
 """
+REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
 NAMED = "algorithm=algo,task=env,seed=run,score=return"
 
 
@@ -164,13 +164,32 @@ def test_names_that_look_like_numbers_stay_as_they_are(tmp_path: Path) -> None:
         assert f"{name} " in table
 
 
-def test_one_algorithm_needs_its_name(tmp_path: Path) -> None:
-    result, out = import_text(tmp_path, "x.json", '{"Pong": [1, 2, 3]}')
-    assert "--as algorithm=NAME" in refusal(result)
-    assert not out.exists()
-    result, out = import_text(tmp_path, "x.json", '{"Pong": [1, 2, 3]}', "--as", "algorithm=DQN")
-    assert result.exit_code == 0
+def test_nested_scores_of_one_algorithm_have_the_name_of_the_file(tmp_path: Path) -> None:
+    result, out = import_text(tmp_path, "DQN.json", '{"Pong": [1, 2, 3]}')
+    assert result.exit_code == 0, result.output
+    assert "called 'DQN'" in result.stderr
     assert scores(out) == {("DQN", "Pong", 0): 1, ("DQN", "Pong", 1): 2, ("DQN", "Pong", 2): 3}
+    _, out = import_text(tmp_path, "x.json", '{"Pong": [1]}', "--as", "algorithm=PPO", "--replace")
+    assert scores(out)["PPO", "Pong", 0] == 1
+
+
+def test_a_table_of_numbers_alone_is_read_as_a_wide_one(tmp_path: Path) -> None:
+    result, out = import_text(tmp_path, "x.csv", ",PPO,SAC\n0,1,3\n1,2,\n")
+    assert result.exit_code == 0, result.output
+    assert "read as a wide table" in result.stderr
+    assert scores(out) == {("PPO", "", 0): 1, ("PPO", "", 1): 2, ("SAC", "", 0): 3}
+
+
+def test_without_a_folder_results_go_where_others_look_unless_own_runs_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("algorithm,score\na,1\n", "utf-8")
+    assert rlbench("import", "x.csv").exit_code == 0
+    assert rlbench("import", "x.csv").exit_code == 0
+    assert "a " in rlbench("table").stdout
+    shutil.copytree(REFERENCE / "runs", tmp_path / "results" / "local" / "runs", dirs_exist_ok=True)
+    assert "made here; name a folder" in refusal(rlbench("import", "x.csv"))
 
 
 def test_a_seed_that_is_there_twice_is_refused_and_can_be_numbered_on(tmp_path: Path) -> None:
@@ -297,7 +316,8 @@ def test_algorithms_can_be_selected_and_be_the_baseline(tmp_path: Path) -> None:
     selected = rlbench("table", out, "-a", "PPO:x=1", "-a", "A+B").stdout
     assert "PPO:x=1" in selected
     assert "\nc " not in selected
-    assert "Baseline: A+B" in rlbench("compare", out, "--baseline", "A+B").stdout
+    compared = rlbench("compare", out, "--baseline", "A+B", "--format", "json").stdout
+    assert json.loads(compared)["baseline"] == "A+B"
     missing = rlbench("table", out, "-a", "PPO")
     assert missing.exit_code == 3
     assert "there are: A+B, PPO:x=1, c" in missing.stderr
@@ -342,10 +362,8 @@ def test_what_can_not_be_read_is_one_line_and_writes_nothing(
     assert not out.exists()
 
 
-def test_a_file_that_is_not_there_and_a_folder_that_is_not_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "No such file" in refusal(rlbench("import", tmp_path / "no.csv", "-o", tmp_path / "o"))
-    (tmp_path / "x.csv").write_text("algorithm,score\na,1\n", "utf-8")
-    assert "-o" in refusal(rlbench("import", tmp_path / "x.csv"))
 
 
 def test_the_order_of_rows_changes_no_file(tmp_path: Path) -> None:
