@@ -47,8 +47,8 @@ def _margin(_context: click.Context, _parameter: click.Parameter, value: float |
   rlbench compare --baseline "-e group -l clip --set lr=0.001"
   rlbench compare --baseline group+clip --tune lr
   rlbench compare --baseline group+clip --metric kl_nats
-A baseline is named by the labels that tell it from the other cells, joined by +; in
-results of several tasks, without the task, it is the baseline of each task."""
+A baseline is named by the labels that tell it from the other cells, joined
+by +. Without the task, among several, it is the baseline of each task."""
 )
 @selecting.folder
 @selecting.selection
@@ -139,14 +139,13 @@ def compare(
 
 def _cells(records: list[Record], name: str, direction: Direction | None) -> list[Cell]:
     """Group the runs; a direction that was given counts more than what results say of theirs."""
-    from dataclasses import replace
-
     from rlbench.report.cells import cells
+    from rlbench.report.comparison import directed
     from rlbench.report.metric import metric
 
     wanted = metric(name, direction)
     found = cells(records, wanted)
-    return found if direction is None else [replace(cell, metric=wanted) for cell in found]
+    return found if direction is None else directed(found, wanted)
 
 
 def _tuned(found: Sequence[Cell], text: str) -> Tuning:

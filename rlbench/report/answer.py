@@ -74,6 +74,8 @@ def _of_one(comparison: Comparison, row: Row) -> str:
             f"; about {row.more:,} more {seeds} would show a difference of "
             f"{comparison.family.effect:g}"
         )
+    if row.more == 0:
+        text += f"; so many seeds would show a difference of {comparison.family.effect:g}"
     return f"{text}."
 
 

@@ -181,9 +181,12 @@ def _of_verdicts(comparison: Comparison, sign: str) -> str:
     if UNDECIDED in found and family.effect is None:
         parts.append(f"{UNDECIDED} undecided (with --margin: how many more seeds would decide)")
     elif UNDECIDED in found:
+        enough = any(row.more == 0 for row in comparison.rows)
+        none_more = "; +0: there are enough for that" if enough else ""
         parts.append(
             f"{UNDECIDED} undecided, with about how many more seeds would find a difference of "
-            f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd)"
+            f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd"
+            f"{none_more})"
         )
     if NOT_TESTABLE in found:
         parts.append(f"{NOT_TESTABLE} not testable")

@@ -136,10 +136,10 @@ def tune(cells: Sequence[Cell], axis: Axis) -> Tuning:
     Cells that differ in the axis only are one tuned cell. Of the seeds that all of them have tried,
     in ascending order, every second one chooses (the second, the fourth, ...) and the others are
     compared, for all cells the same. The best mean of the metric wins, failures at the task's floor
-    (where none is known, the value comes last); of equal means the value nearest the default (by
-    ratio, where both are positive), then the smallest. So no seed that is compared had a say in what is compared, and tests on them hold
-    their level. Both halves in turn would use more of the seeds, but the pairs would depend on each
-    other through the choices: that is not done.
+    (where none is known, the value comes last); of equal means the value nearest the default, by
+    ratio where both are positive, then the smallest. So no seed that is compared had a say in what
+    is compared, and tests on them hold their level. Both halves in turn would use more of the
+    seeds, but the pairs would depend on each other through the choices: that is not done.
 
     Args:
         cells: As `cells.cells` groups them.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlbench.report.baseline import find, only_pair
 from rlbench.report.cells import cells
-from rlbench.report.comparison import Comparison, Row, compare, in_order
+from rlbench.report.comparison import Comparison, Row, compare, directed, in_order
 from rlbench.report.metric import Metric, metric
 from rlbench.report.pairing import cautions, off_footing, task_of
 from rlbench.report.tables import ranked
@@ -104,6 +104,19 @@ def test_a_failure_has_no_number_but_the_score() -> None:
     found = row(versus(made, metric=metric("kl_nats")), estimator="one")
     assert (found.verdict, found.reason) == ("n/a", "a failed seed has no kl_nats")
     assert "hang on failures" not in text(versus(made, metric=metric("kl_nats")))
+
+
+def test_a_failure_is_not_the_best_where_less_is_made_better() -> None:
+    lower = metric("score", "lower")
+    made = records({"base": [0.5, 0.6, 0.4], "one": [0.7, None, 0.6]})
+    turned = directed(cells(made, lower), lower)
+    (one,) = [cell for cell in turned if cell.columns["estimator"] == "one"]
+    (base,) = [cell for cell in turned if cell is not one]
+    found = row(compare(turned, base), estimator="one")
+    assert (found.verdict, found.reason) == ("n/a", "a failed seed has no known floor")
+    assert one.score is None
+    higher = directed(cells(made), metric("score"))
+    assert [seed.score for cell in higher for seed in cell.failed] == [0.0]
 
 
 def test_results_from_elsewhere_have_no_kl_and_say_which_way_is_better() -> None:
