@@ -29,6 +29,7 @@ ALPHA = 0.05
 RHO = 0.7  # correlation between two cells at one seed
 CELLS = 5  # compared with the baseline
 TARGET = Path(__file__).with_name("statistics.md")
+VERDICTS = "## What `rlbench compare` makes of it"  # from here on verdicts.py writes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +237,10 @@ def main() -> int:
             broken += not line.kept
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
+    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
+    _, heading, rest = before.partition(VERDICTS)
+    if heading:
+        text += ["", heading + rest.rstrip("\n")]
     arguments.output.write_text("\n".join(text) + "\n", encoding="utf-8")
     return int(broken > 0)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEAST_SEEDS = 4  # two to choose by, two to compare
-_SLIP = 1e-12  # means this near are equal but for rounding
+_SLIP = 1e-12  # means this near, of numbers about 1, are equal but for rounding
 NONE = "-"  # value of a component that has no such option
 
 
@@ -59,10 +59,16 @@ class Choice:
 
     @property
     def edge(self) -> str:
-        """``smallest`` or ``largest`` if it is the end of a range of numbers; else empty."""
+        """``smallest`` or ``largest`` if it is the end of a range of numbers; else empty.
+
+        Empty also where another value is as good: then nothing points beyond the end.
+        """
         numbers = {_number(value) for value in self.means}
-        number = _number(self.value)
-        if None in numbers or len(numbers) < 2 or number is None:
+        number, best = _number(self.value), self.means[self.value]
+        if None in numbers or len(numbers) < 2 or number is None or best is None:
+            return ""
+        as_good = [m for m in self.means.values() if m is not None and abs(m - best) <= _slip(best)]
+        if len(as_good) > 1:
             return ""
         ordered = sorted(one for one in numbers if one is not None)
         ends = {ordered[0]: "smallest", ordered[-1]: "largest"}
@@ -234,11 +240,10 @@ def _choose(
     sign = group[0][1].metric.sign
     known = [sign * mean for mean in means.values() if mean is not None]
     best = max(known, default=0.0)
-    slip = _SLIP * max(1.0, abs(best))
     equal = [
         value
         for value, mean in means.items()
-        if not known or (mean is not None and sign * mean >= best - slip)
+        if not known or (mean is not None and sign * mean >= best - _slip(best))
     ]
     value = min(equal, key=_nearness(equal, by_value, axis))
     cell = by_value[value]
@@ -246,6 +251,11 @@ def _choose(
     repeats = tuple(seed for seed in cell.repeats if seed.number in compared)
     tuned = replace(cell, columns=_without(cell, axis), seeds=kept, repeats=repeats)
     return Choice(cell=tuned, value=value, means=means, failures=failures)
+
+
+def _slip(best: float) -> float:
+    """Tell how far below the best mean another is still equal but for rounding."""
+    return _SLIP * max(1.0, abs(best))
 
 
 def _mean(cell: Cell, seeds: Sequence[int]) -> float | None:

@@ -119,6 +119,7 @@ def test_of_equal_means_the_nearest_to_the_default_is_chosen(
     made = grid({lr: {"base": [0.5] * 4} for lr in values})
     (found,) = tune(cells(made), LR).choices
     assert found.value == chosen
+    assert found.edge == ""  # nothing points beyond the end
 
 
 def test_failures_count_with_the_floor_where_a_value_is_chosen() -> None:
