@@ -28,7 +28,9 @@ def plan(*, every_row: bool, **given: Any) -> None:
     request = flags.ask(given, say)
     how = request.how
     store = Store(request.out)
-    cells = survey(plan(request.specs), store)
+    cells = survey(plan(request.specs), store, _warn)
+    for problem in store.blocked_base_policies().values():
+        _warn(problem)
     others = (store.record(name) for name in store.names())
     seconds = expected_s(cells, others, retry=how["retry"])
     workers = how["workers"] or cores()
@@ -43,3 +45,7 @@ def plan(*, every_row: bool, **given: Any) -> None:
             every_row=every_row,
         )
     )
+
+
+def _warn(problem: str) -> None:
+    say(f"warning: {problem}")

@@ -63,6 +63,7 @@ def run(
         out=request.out,
         plugins=request.plugins,
         watcher=_watcher(planned, request.out, slots, quiet=quiet),
+        note=lambda text: say(f"warning: {text}"),
         **request.arguments() | {"workers": slots},
     )
     code = int(outcome.exit_code)

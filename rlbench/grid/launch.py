@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
@@ -21,7 +23,7 @@ from rlbench.plugin.loading import load, plugin_arguments
 from rlbench.plugin.selection import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
     from rlbench.grid.watcher import Watcher
@@ -59,8 +61,11 @@ def launch(
     fail_fast: bool = False,
     max_failures: int | None = None,
     checkpoint_every: int | None = None,
+    note: Callable[[str], None] = warnings.warn,
 ) -> tuple[list[Record], Outcome]:
     """Execute the runs that are not on disk yet, and read back all that were asked for.
+
+    A run is left out if something that is not of it lies in its place; its record says what.
 
     Args:
         registry: The components; loaded with the same ``plugins``.
@@ -77,6 +82,7 @@ def launch(
         fail_fast: Start nothing more after the first failure.
         max_failures: Start nothing more after so many failures.
         checkpoint_every: Updates after which a run is saved; None saves none.
+        note: Hears of what lies in the place of a base policy, for which runs are left out.
 
     Returns:
         One record for each run, in the order of ``planned``, also for those that did not run; and
@@ -91,21 +97,28 @@ def launch(
     runner = parse(registry, "engine", engine).create()
     arguments = plugin_arguments(plugins)
     store = Store(out)
-    outcome = supervise(
-        planned,
-        store,
-        runner,
-        workers=workers or cores(),
-        watcher=watcher or Silent(),
-        plugins=arguments,
-        timeout_s=timeout_s,
-        retry=retry,
-        retries=retries,
-        fail_fast=fail_fast,
-        max_failures=max_failures,
-        checkpoint_every=checkpoint_every,
-        trackers=list(trackers),
-    )
+    blocked = store.blocked((run.run_id for run in planned), retry=retry)
+    blocked |= _without_base_policy(store, planned, note)
+    free = [run for run in planned if run.run_id not in blocked]
+    outcome = Outcome(0, 0, 0, interrupted=False, exit_code=1)
+    if free:
+        outcome = supervise(
+            free,
+            store,
+            runner,
+            workers=workers or cores(),
+            watcher=watcher or Silent(),
+            plugins=arguments,
+            timeout_s=timeout_s,
+            retry=retry,
+            retries=retries,
+            fail_fast=fail_fast,
+            max_failures=max_failures,
+            checkpoint_every=checkpoint_every,
+            trackers=list(trackers),
+        )
+    if blocked:  # not all that was asked for is done, nor was all of it looked at
+        outcome = replace(outcome, exit_code=outcome.exit_code or 1, records={})
     if outcome.records:
         return [outcome.records[run.run_id] for run in planned], outcome
     with signals.unheard(when=outcome.interrupted):
@@ -154,6 +167,55 @@ def run_grid(
     if outcome.interrupted:
         raise KeyboardInterrupt
     return records
+
+
+def _without_base_policy(
+    store: Store, planned: Sequence[Planned], note: Callable[[str], None]
+) -> set[str]:
+    """Name the runs that are to do and would find something else where their base policy belongs.
+
+    Args:
+        store: Where base policies are.
+        planned: The runs.
+        note: Hears once of each thing that is in the way.
+    """
+    odd = store.blocked_base_policies()
+    if not odd:
+        return set()
+    names = [run.run_id for run in planned]
+    to_do = [
+        run
+        for run, record in zip(planned, store.records(names), strict=True)
+        if not record.complete
+    ]
+    needed = {run.run_id: _base_policy(run.spec) for run in to_do}
+    for name in sorted(odd.keys() & set(needed.values())):
+        note(odd[name])
+    return {run_id for run_id, name in needed.items() if name in odd}
+
+
+class _Asked(Exception):  # noqa: N818 - no error, but the answer
+    """The name of a file."""
+
+
+class _Nowhere:
+    """Stands for the folder of base policies, and tells which file is looked for in it."""
+
+    def __truediv__(self, name: str) -> None:
+        raise _Asked(name)
+
+
+def _base_policy(spec: RunSpec) -> str:
+    """Name the base policy of a run, by asking for it where there is none."""
+    from rlbench.training.base_policy import load_base_policy  # loads torch, and is seldom needed
+
+    nothing: Any = None
+    recorder: Any = SimpleNamespace(base_folder=_Nowhere())
+    try:
+        load_base_policy(spec, nothing, nothing, recorder)
+    except _Asked as asked:
+        return str(asked).removesuffix(".pt")
+    return ""
 
 
 def _read_back(store: Store, planned: Sequence[Planned]) -> list[Record]:

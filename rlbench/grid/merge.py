@@ -90,6 +90,8 @@ def _run(source: Store, target: Store, name: str) -> Step:
             return _settle(record, target)
     except Busy as busy:
         return Step(name=name, what="left", why=f"it is running: {busy}")
+    except FileExistsError as error:  # what is in its place, or in that of its lock, is no run's
+        return Step(name=name, what="left", why=str(error))
 
 
 def _settle(record: Record, target: Store) -> Step:

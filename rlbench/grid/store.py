@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,7 +41,11 @@ ATTEMPT = (
     "log.txt",
     "result.json",
 )
+_WRITTEN = (*ATTEMPT, VERIFIED, CHECKPOINT)
+_OURS = frozenset((LOCK, *_WRITTEN, *(f".{name}.new" for name in _WRITTEN)))
+_WHAT_TO_DO = "move it away, and give the same command again"
 OWNER_S = 5.0  # how long a restart waits for the lock of a process that is dying
+_BASE_FILE = re.compile(r"\.?([0-9a-f]{16})\.(pt|lock|pt\.new)")
 _RUN_ID = re.compile(r"[a-z0-9][A-Za-z0-9_.-]*-[0-9a-f]{10}")
 
 
@@ -60,6 +63,8 @@ class Record:
         spec: What ``spec.json`` says; None if it is not there or can't be read.
         result: What ``result.json`` says; None likewise.
         problem: What is wrong with the folder, for people; None if nothing is.
+        obstacle: What is in the way of doing the run, again or at all; see `obstacle`. Where a run
+            ended well it is not looked for.
     """
 
     run_id: str
@@ -67,6 +72,7 @@ class Record:
     spec: dict[str, Any] | None
     result: dict[str, Any] | None
     problem: str | None
+    obstacle: str | None = None
 
     @property
     def status(self) -> str:
@@ -139,14 +145,11 @@ class Store:
         try:
             with os.scandir(self.runs_folder) as entries:
                 return {entry.name for entry in entries}
-        except FileNotFoundError:
-            return set()
-        except NotADirectoryError:
-            above = (self.runs_folder, *self.runs_folder.parents)
-            file = next((place for place in above if place.is_file()), self.root)
-            raise UsageError(f"results can't be in {self.root}: {file} is a file") from None
         except OSError as error:
-            raise UsageError(f"results can't be in {self.root}: {error.strerror}") from error
+            odd = _no_folder(self.runs_folder)
+            if odd is None and isinstance(error, FileNotFoundError):
+                return set()
+            raise UsageError(f"results can't be in {self.root}: {odd or error.strerror}") from error
 
     def names(self) -> list[str]:
         """Name every run, sorted, and every foreign file or folder beside them."""
@@ -163,22 +166,51 @@ class Store:
         except OSError:
             return None
 
+    def blocked(self, run_ids: Iterable[str], *, retry: bool = False) -> set[str]:
+        """Name the runs that are to do and can't be done for what lies in their places.
+
+        Args:
+            run_ids: The runs.
+            retry: Whether failed ones are to do.
+        """
+        there = self._names()
+        odd = [i for i in run_ids if i in there and obstacle(f"{self.runs_folder}/{i}")]
+        found = (self.record(run_id) for run_id in odd)
+        return {r.run_id for r in found if r.obstacle and (retry or not r.complete)}
+
+    def blocked_base_policies(self) -> dict[str, str]:
+        """Say, by the name of a base policy, what lies where it or its lock belongs."""
+        try:
+            with os.scandir(self.base_folder) as entries:
+                odd = sorted(entry.path for entry in entries if not entry.is_file())
+        except OSError:
+            return {}
+        found = {}
+        for path in odd:
+            file, sort = _BASE_FILE.fullmatch(Path(path).name), what_lies(path)
+            if file and sort:
+                belongs = "where the base policy of some runs or its lock belongs"
+                found[file[1]] = f"{path} is {sort}, {belongs}; {_WHAT_TO_DO}"
+        return found
+
     def check_writable(self) -> None:
         """Refuse a folder in which results can't be written, without creating anything.
 
         Raises:
-            UsageError: It, or what has to be a folder above it, is a file or not writable.
+            UsageError: It, the folder of base policies, or what has to be a folder above them, is
+                a file or a link to nowhere, say; or it is not writable.
         """
+        for folder in (self.runs_folder, self.base_folder):
+            if odd := _no_folder(folder):
+                raise UsageError(
+                    f"results can't go to {self.root}: {odd}; name a folder with -o or move it away"
+                )
         for place in (self.runs_folder, *self.runs_folder.parents):
             try:
                 if not place.exists():
                     continue
             except OSError as error:
                 raise UsageError(f"results can't go to {self.root}: {error}") from error
-            if not place.is_dir():
-                raise UsageError(
-                    f"results can't go to {self.root}: {place} is a file; name a folder with -o"
-                )
             if not os.access(place, os.W_OK | os.X_OK):
                 raise UsageError(
                     f"results can't go to {self.root}: {place} is not writable; "
@@ -195,6 +227,7 @@ class Store:
 
         Raises:
             Busy: Another process still holds it after ``timeout_s`` seconds.
+            FileExistsError: Something that is not of the run is in its place, see `obstacle`.
         """
         lock = self._lock(run_id, timeout_s)
         try:
@@ -204,6 +237,8 @@ class Store:
 
     def _lock(self, run_id: str, timeout_s: float) -> BaseFileLock:
         folder = self.run_folder(run_id)
+        if found := obstacle(folder):
+            raise FileExistsError(found)
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / LOCK)
         try:
@@ -227,19 +262,26 @@ class Store:
     def clear(self, run_id: str) -> None:
         """Remove what an earlier attempt left; the caller holds the lock."""
         folder = self.run_folder(run_id)
-        for name in (*ATTEMPT, VERIFIED, CHECKPOINT):
+        for name in _WRITTEN:
             (folder / name).unlink(missing_ok=True)
             (folder / f".{name}.new").unlink(missing_ok=True)
+
+
+def _no_folder(folder: Path) -> str | None:
+    """Say what lies in the place of a folder, or of one above it: ``x is a file``."""
+    place = next(filter(os.path.lexists, (folder, *folder.parents)), None)
+    sort = "a folder" if place is None else what_lies(place) or "a file"
+    return None if sort == "a folder" else f"{place} is {sort}"
 
 
 def read_run(folder: Path) -> Record:
     """Read the folder of one run; a record without spec and result if there is nothing yet."""
     run_id, place = folder.name, str(folder)  # joining text is what makes reading thousands quick
-    spec, spec_problem = read_object(f"{place}/{SPEC}")
-    if not _RUN_ID.fullmatch(run_id) or (spec is None and not _is_folder_or_nothing(folder)):
+    if not _RUN_ID.fullmatch(run_id):
         return Record(run_id, folder, None, None, f"{folder} is not the folder of a run")
+    spec, spec_problem = read_object(f"{place}/{SPEC}")
     result, result_problem = read_object(f"{place}/{RESULT}")
-    problems = [spec_problem, result_problem]
+    problems: list[str | None] = [spec_problem, result_problem]
     if spec is not None and spec.get("run_id") != run_id:
         problems = [f"{folder / SPEC} belongs to run {spec.get('run_id')!r}"]
         spec = result = None
@@ -255,10 +297,37 @@ def read_run(folder: Path) -> Record:
     if result is not None and (fault := fault_of_result(result)):
         problems.append(f"{folder / RESULT} {fault}")
         result = None
-    elif result is not None and result["status"] == "ok" and result.get("score") is None:
+    status = None if result is None or spec is None else result["status"]
+    if status == "ok" and result is not None and result.get("score") is None:
         problems.append(f"{folder / RESULT} says ok without a score; it counts as failed")
+    in_the_way = None if status == "ok" else obstacle(place)
+    if status not in COMPLETE:
+        problems.insert(0, in_the_way)
     problem = next(filter(None, problems), None)
-    return Record(run_id, folder, spec, result, problem)
+    return Record(run_id, folder, spec, result, problem, in_the_way)
+
+
+def obstacle(folder: Path | str) -> str | None:
+    """Say what lies where a run is to be written, and is nothing that a run writes.
+
+    Args:
+        folder: Where the folder of the run is or may come to be.
+
+    Returns:
+        One line with the path, what is there and what to do; None if nothing is in the way.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            odd = [e.path for e in entries if e.name in _OURS and not e.is_file()]
+    except OSError as error:  # nothing is there, or it may not be looked at, which reading it tells
+        sort = what_lies(folder) or ("a file" if isinstance(error, NotADirectoryError) else None)
+        if sort in (None, "a folder"):
+            return None
+        return f"{folder} is {sort}, where the folder of a run belongs; {_WHAT_TO_DO}"
+    for path in sorted(odd):
+        if kind := what_lies(path):
+            return f"{path} is {kind}, where a file of the run belongs; {_WHAT_TO_DO}"
+    return None
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -318,13 +387,3 @@ def strict(value: Any, reasons: list[str], name: str = "") -> Any:
         reasons.append(f"{name} was {value}")
         return None
     return str(value)
-
-
-def _is_folder_or_nothing(path: Path) -> bool:
-    """Whether a path is a folder, or free for one; a link to nowhere is neither."""
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except FileNotFoundError:
-        return not path.is_symlink()
-    except OSError:  # links in a circle; a folder above that may not be entered
-        return False

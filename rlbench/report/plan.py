@@ -9,6 +9,7 @@ from math import prod
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rlbench.grid.axes import ignore
 from rlbench.report.folding import fold, width_of
 from rlbench.report.layout import simple
 from rlbench.report.progress import count, spell_seconds
@@ -17,7 +18,7 @@ from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlbench.grid.attempt import Planned
     from rlbench.grid.experiment import Grid
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 ALWAYS = ("done", "missing", "failed")
-SOMETIMES = ("running", "killed")
+SOMETIMES = ("running", "killed", "blocked")
 _FAILED = ("failed", "diverged", "timeout")
 _UNNAMED = ("estimator", "loss", "kl")  # what names the row of a grid of one cell
 
@@ -38,7 +39,8 @@ class Cell:
 
     Attributes:
         spec: Its run at the first seed.
-        states: How many of its runs are ``done``, ``missing``, ``failed``, ``running``, ``killed``.
+        states: How many of its runs are ``done``, ``missing``, ``failed``, ``running``, ``killed``
+            or, for what lies in their places, ``blocked``.
         took_s: Seconds of each of its runs that ended well.
     """
 
@@ -57,12 +59,15 @@ class Cell:
         return self.states["missing"] + self.states["killed"] + retry * self.states["failed"]
 
 
-def survey(planned: Sequence[Planned], store: Store) -> list[Cell]:
+def survey(
+    planned: Sequence[Planned], store: Store, note: Callable[[str], None] = ignore
+) -> list[Cell]:
     """Look at every run of a grid; nothing is written.
 
     Args:
         planned: The runs; those of a cell share selections and settings.
         store: The results.
+        note: Hears what is wrong with what is there of a run, a line each.
 
     Returns:
         The cells in the order of their first runs.
@@ -75,6 +80,8 @@ def survey(planned: Sequence[Planned], store: Store) -> list[Cell]:
         key = (id(run.spec.selections), id(run.spec.settings))
         cell = cells.setdefault(key, Cell(run.spec))
         cell.states[_state(record, store)] += 1
+        if record.problem:
+            note(record.problem)
         if (seconds := _seconds(record)) is not None:
             cell.took_s.append(seconds)
     return list(cells.values())
@@ -157,6 +164,8 @@ def _state(record: Record, store: Store) -> str:
     """Sort a run into one of the columns."""
     if record.complete:
         return "failed" if record.status in _FAILED else "done"
+    if record.obstacle:
+        return "blocked"
     if store.running(record.run_id):
         return "running"
     return "killed" if record.status == "killed" else "missing"

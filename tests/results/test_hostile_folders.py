@@ -28,7 +28,7 @@ def test_a_fifo_is_not_waited_for(tmp_path: Path, write_run) -> None:
     os.mkfifo(folder / "result.json")
     record = Store(tmp_path).record(ID)
     assert record.status == "unreadable"
-    assert "spec.json can't be read: it is a FIFO, expected a file" in (record.problem or "")
+    assert "result.json is a FIFO, where a file of the run belongs" in (record.problem or "")
     done = CliRunner().invoke(cli, ["table", str(tmp_path)])
     assert (done.exit_code, "1/1" in done.stdout) == (0, True)
 
