@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
 from rlbench.plugin.option import Option
+from rlbench.training import elsewhere
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
@@ -60,6 +61,22 @@ TEXTS = ("out", "engine")
 LISTS = ("track", "plugins")
 SECTIONS = ("axes", "settings", "zip", "exclude")
 TOP = ("seeds", *TEXTS, *LISTS, *(option.name for option in HOW))
+
+
+class UnknownKey(UsageError):  # noqa: N818 - its base names what kind of error it is
+    """A key that nobody knows where it stands.
+
+    Attributes:
+        path: The file.
+        key: The key as it stands in the file, with its section.
+        name: The key alone.
+        value: What it was to be, or the first of a list.
+    """
+
+    def __init__(self, message: str, path: Path, key: str, name: str, value: object) -> None:
+        super().__init__(message)
+        self.path, self.key, self.name = path, key, name
+        self.value = value[0] if isinstance(value, list) and value else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,15 +113,15 @@ def read(path: Path) -> ExperimentFile:
     content = _parse(path)
     for name in content:
         if name not in (*TOP, *SECTIONS):
-            raise _unknown(path, name, "", (*TOP, *SECTIONS))
+            raise _unknown(path, name, content[name], "", (*TOP, *SECTIONS))
     axes = _table(path, content, "axes")
     for kind in axes:
         if kind not in DEFAULT_SELECTIONS:
-            raise _unknown(path, kind, "axes", tuple(DEFAULT_SELECTIONS))
+            raise _unknown(path, kind, axes[kind], "axes", tuple(DEFAULT_SELECTIONS))
     settings = _table(path, content, "settings")
     for name in settings:
         if name in (*TOP, *DEFAULT_SELECTIONS) and not isinstance(settings[name], dict):
-            raise _unknown(path, name, "settings", ())
+            raise _unknown(path, name, settings[name], "settings", ())
     zips = [
         _zip(path, place, table, {*axes, *settings})
         for place, table in _tables(path, content, "zip")
@@ -177,23 +194,34 @@ def _absent(path: Path) -> UsageError:
     return UsageError(f"there is no experiment file {str(path)!r}{hint}")
 
 
-def _unknown(path: Path, name: str, section: str, known: tuple[str, ...]) -> UsageError:
-    """Build the message for a key that is not known where it stands."""
+def _unknown(
+    path: Path, name: str, value: object, section: str, known: tuple[str, ...]
+) -> UnknownKey:
+    """Build the error for a key that is not known where it stands."""
     key = f"{section}.{_key(name)}" if section else _key(name)
+    return UnknownKey(f"{path}: {_what_is_meant(name, key, known)}", path, key, name, value)
+
+
+def _what_is_meant(name: str, key: str, known: tuple[str, ...]) -> str:
+    """Say where a key belongs, or what its author may have meant."""
+    settings = tuple(option.name for option in Settings.options())
     homes = {
         "above the first [section]": TOP,
         "under [axes]": tuple(DEFAULT_SELECTIONS),
-        "under [settings]": tuple(option.name for option in Settings.options()),
+        "under [settings]": settings,
     }
-    elsewhere = {other: home for home, names in homes.items() for other in names}
-    if name in elsewhere and name not in known:
-        return UsageError(f"{path}: key {key}: {name!r} belongs {elsewhere[name]}")
-    near = difflib.get_close_matches(name, elsewhere, n=1)
+    homes_of = {other: home for home, names in homes.items() for other in names}
+    if name in homes_of and name not in known:
+        return f"key {key}: {name!r} belongs {homes_of[name]}"
+    if advice := elsewhere.advice(name, settings):
+        where = " (under [settings])" if re.split(r"\W", advice)[0] in settings else ""
+        return f"unknown key {key!r}; write {advice}{where}"
+    near = difflib.get_close_matches(name, homes_of, n=1)
     if near and not difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6):
-        found = f"did you mean {near[0]!r}, which belongs {elsewhere[near[0]]}?"
-        return UsageError(f"{path}: unknown key {key!r}; {found}")
+        found = f"did you mean {near[0]!r}, which belongs {homes_of[near[0]]}?"
+        return f"unknown key {key!r}; {found}"
     message = str(UsageError.unknown("key", name, known))
-    return UsageError(f"{path}: {message.replace(repr(name), repr(key), 1)}")
+    return message.replace(repr(name), repr(key), 1)
 
 
 def _check_names(path: Path, place: str, table: Mapping[str, Any]) -> None:
@@ -203,7 +231,7 @@ def _check_names(path: Path, place: str, table: Mapping[str, Any]) -> None:
         raise UsageError(f"{path}: {place}: is empty; it takes axes and settings")
     for name in table:
         if name not in known:
-            raise _unknown(path, name, place, known)
+            raise _unknown(path, name, table[name], place, known)
 
 
 def _table(path: Path, content: Mapping[str, Any], section: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from rlbench.grid.axes import (
     setting_values,
 )
 from rlbench.grid.experiment import DEFAULT_SEEDS, Exclude, Grid, component_axis, read_axes
-from rlbench.grid.experiment_file import HOW, ExperimentFile, at, read
+from rlbench.grid.experiment_file import HOW, ExperimentFile, UnknownKey, at, read
 from rlbench.plugin.selection import Selection, Variants, parse, variants
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
@@ -89,7 +89,7 @@ def ask(
         PluginError: A plugin can't be loaded.
     """
     note = note or ignore
-    content = read(file) if file is not None else None
+    content = _read(file, lambda: load(plugins)) if file is not None else None
     both = [*(content.how.get("plugins", ()) if content else ()), *plugins]
     registry = load(both)
     chosen, values = read_axes(registry, axes, settings, note)
@@ -118,6 +118,23 @@ def ask(
         plugins=both,
         how=merged,
     )
+
+
+def _read(path: Path, load: Callable[[], Registry]) -> ExperimentFile:
+    """Read a file; who took an option of a component for a key is told how it is written."""
+    try:
+        return read(path)
+    except UnknownKey as error:
+        if error.name in DEFAULT_SELECTIONS:  # the message says where it belongs
+            raise
+        registry = load()
+        usual = {
+            kind: [read_selection(registry, kind, default)]
+            for kind, default in DEFAULT_SELECTIONS.items()
+        }
+        with at(path, error.key):
+            refuse_component_option(error.name, error.value, registry, usual, _in_a_file)
+        raise
 
 
 def _how(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,9 @@ from rlbench.plugin.signature import options
 from rlbench.report.show import component_text, setting_text
 from rlbench.training import elsewhere
 from rlbench.training.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REGISTRY = load()
 NAMES = [option.name for option in Settings.options()]
@@ -391,3 +395,40 @@ def test_settings_in_python_are_answered_alike(settings, message, tmp_path):
 def test_a_component_in_python_has_its_options_as_arguments():
     with pytest.raises(UsageError, match=r"keyword arguments of what it returns: rlbench\.comp"):
         rlbench.component("estimator", "gae:lam=0.9")
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (
+            "[axes]\nclip_ratio_high = [0.28]",
+            "axes.clip_ratio_high: 'clip_ratio_high' is no trainer setting but an option of a "
+            'component: write loss = "clip:eps_high=0.28" under [axes]',
+        ),
+        (
+            "gae_lambda = 0.9",
+            "gae_lambda: 'gae_lambda' is no trainer setting but an option of a component: write "
+            'estimator = "gae:lam=0.9" under [axes]',
+        ),
+        (
+            "[[zip]]\nkl_coef = [0.1, 0.2]\nlr = [1e-3, 1e-4]",
+            "zip[1].kl_coef: 'kl_coef' is no trainer setting but an option of a component: write "
+            'kl = "adaptive:coef=0.1" under [axes] or kl = "fixed:coef=0.1" under [axes]',
+        ),
+        (
+            "[axes]\nlearning_rate = [1e-4]",
+            "unknown key 'axes.learning_rate'; write lr (under [settings])",
+        ),
+        ("[axes]\nadv_estimator = 'grpo'", "unknown key 'axes.adv_estimator'; write -e NAME"),
+        ("[axes]\nlos = 'pg'", "unknown key 'axes.los'; did you mean 'loss'?"),
+    ],
+)
+def test_keys_of_a_file_are_translated_wherever_they_stand(
+    tmp_path: Path, written: str, message: str
+) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(written, "utf-8")
+    done = CliRunner().invoke(cli, ["plan", str(path)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"rlbench: {path}: {message}")
+    assert len(done.stderr.splitlines()) == 1
