@@ -374,3 +374,54 @@ def test_a_failure_never_looks_better_than_the_floor(
         for c in (whole, broken)
     ]
     assert places[1] >= places[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        ([0.51, 0.53, 0.46, 0.55, 0.48], "seeds would show a difference of 0.05."),
+        ([0.501, 0.499, 0.502, 0.4985, 0.5], "; so many seeds would show a difference of 0.05."),
+    ],
+)
+def test_an_open_question_is_answered_with_the_seeds_it_takes(one: list[float], said: str) -> None:
+    comparison = versus(records({"base": [0.5] * 5, "one": one}))
+    more = row(comparison, estimator="one").more
+    assert more is not None
+    found = text(comparison)
+    assert "one is not told apart from base: score +0.00" in found
+    assert said in found
+    assert (f"; about {more} more " in found) == (more > 0)
+    assert ("+0: there are enough for that" in found) == (more == 0)
+
+
+def test_signs_that_decide_against_an_interval_are_explained() -> None:
+    # all eight are above 0: p = 2 / 256; the last one alone stretches the interval of t below 0
+    d = [0.010, 0.011, 0.012, 0.013, 0.014, 0.015, 0.016, 0.5]
+    comparison = versus(records({"base": [0.2] * 8, "one": [0.2 + x for x in d]}))
+    found = row(comparison, estimator="one")
+    assert found.difference is not None
+    assert found.difference.interval.low is not None
+    assert found.difference.interval.low < 0
+    assert (found.verdict, found.p) == ("+", 2 / 256)
+    assert "In 1 row the interval of diff holds 0 and p rejects" in text(comparison)
+
+
+def test_an_interval_inside_the_margin_that_is_not_equivalent_is_explained() -> None:
+    near = [0.01, -0.01, 0.0, 0.01, -0.01]  # half-width .0124 alone, .0156 of two comparisons
+    made = records({"base": [0.5] * 5, "one": [0.5 + x for x in near], "two": [0.9, 0.8] * 2 + [1]})
+    comparison = versus(made, margin=0.014)
+    assert row(comparison, estimator="one").verdict == "?"
+    assert "In 1 row marked ? the interval of diff lies inside the margin" in text(comparison)
+
+
+def test_names_are_folded_where_numbers_need_the_room() -> None:
+    name = "a_name_of_some_length:with=1,two=2,options=3"
+    comparison = versus(records({"base": UP["base"], name: UP["one"]}))
+    for width in (70, 80, 100):
+        lines = comparison_table(comparison, width=width).split("\n\n")[0].splitlines()
+        assert max(map(len, lines)) <= width
+    folded = [line.split("  ")[0].strip() for line in lines[2:]]
+    assert "".join(folded).replace(" ", "").startswith(name)
+    whole = comparison_table(comparison, width=140).splitlines()[2]
+    assert whole.startswith(f"{name}  ")
+    assert f"| {name} " in comparison_table(comparison, "github", 80)  # there nothing is folded
