@@ -420,7 +420,7 @@ def test_names_are_folded_where_numbers_need_the_room() -> None:
     for width in (70, 80, 100):
         lines = comparison_table(comparison, width=width).split("\n\n")[0].splitlines()
         assert max(map(len, lines)) <= width
-    folded = [line.split("  ")[0].strip() for line in lines[2:]]
+    folded = [line.strip().split("  ")[0] for line in lines[2:]]
     assert "".join(folded).replace(" ", "").startswith(name)
     whole = comparison_table(comparison, width=140).splitlines()[2]
     assert whole.startswith(f"{name}  ")
