@@ -10,6 +10,7 @@ from rlbench.cli.components import list_, plugins_, show
 from rlbench.cli.gate import gate
 from rlbench.cli.import_ import import_
 from rlbench.cli.plan import plan
+from rlbench.cli.plot import plot
 from rlbench.cli.results import export, merge, rm, why
 from rlbench.cli.run import run
 from rlbench.cli.table import table
@@ -50,6 +51,7 @@ _LISTED = (
     table,
     compare,
     gate,
+    plot,
     export,
     import_,
     merge,

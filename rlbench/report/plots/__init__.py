@@ -1,0 +1,100 @@
+"""Figures of cells: drawn by name, put into a page or saved to a file.
+
+A figure is drawn with matplotlib's objects alone: no window, no state of the process, no global
+setting. What it shows of its data (how many seeds, which interval) stands in a small line below it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rlbench.errors import NothingSelected, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from rlbench.report.cells import Cell
+
+NAMES = ("curves", "scores", "matrix", "tradeoff", "profile", "improvement")
+SUMMARIES = {
+    "curves": "learning curves: the mean over seeds against the update",
+    "scores": "final scores: means with intervals, and every seed",
+    "matrix": "two factors against each other, a number a cell",
+    "tradeoff": "the score against the KL, with the Pareto front",
+    "profile": "the share of runs better than each score",
+    "improvement": "how often a cell beats the baseline at the same seed",
+}
+FULL_WIDTH, COLUMN_WIDTH = 6.8, 3.3  # inches: a page of a paper, and one of its two columns
+
+
+def draw(
+    name: str,
+    cells: Sequence[Cell],
+    *,
+    baseline: Mapping[str, Cell] | Cell | None = None,
+    metric_column: str | None = None,
+    width: float | None = None,
+    factors: tuple[str | None, str | None] = (None, None),
+    note: Callable[[str], None] | None = None,
+) -> Figure:
+    """Draw one figure.
+
+    Args:
+        name: One of `NAMES`.
+        cells: What is shown, in any order; colours follow the labels, never the scores.
+        baseline: What ``improvement`` compares with, as `comparison.compare` takes it; of two
+            cells the first in the order of the table if it is None.
+        metric_column: What ``curves`` shows: a column of ``evals.csv`` or ``metrics.csv``; where
+            both have it, ``evals.NAME`` or ``metrics.NAME``. None means what cells are compared by.
+        width: In inches; None means `FULL_WIDTH`.
+        factors: Rows and columns of ``matrix``: kinds or settings; None chooses.
+        note: Hears of every run or cell that is left out.
+
+    Returns:
+        A figure that belongs to nobody else; `save` and `as_svg` write it.
+
+    Raises:
+        UsageError: There is no such figure, column or factor.
+        NothingSelected: These cells can't have that figure; says why.
+    """
+    if name not in NAMES:
+        raise UsageError.unknown("plot", name, NAMES)
+    if not cells:
+        raise NothingSelected("no run that can be read")
+    from rlbench.report.plots.style import plain
+
+    options: dict[str, Any] = {}
+    if name == "curves":
+        options["column"] = metric_column
+    elif name == "matrix":
+        options["factors"] = factors
+    elif name == "improvement":
+        options["baseline"] = baseline
+    with plain():
+        module = import_module(f"{__name__}.{name}")
+        figure: Figure = module.draw(
+            cells, width=width or FULL_WIDTH, note=note or _nobody, **options
+        )
+    return figure
+
+
+def as_svg(figure: Figure) -> str:
+    """Write a figure as one element of a page; see `output.as_svg`."""
+    from rlbench.report.plots import output
+
+    return output.as_svg(figure)
+
+
+def save(figure: Figure, path: Path, *, force: bool = False) -> None:
+    """Write a figure to a file; see `output.save`."""
+    from rlbench.report.plots import output
+
+    output.save(figure, path, force=force)
+
+
+def _nobody(_text: str) -> None:
+    """Hear nothing."""

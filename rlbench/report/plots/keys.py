@@ -1,0 +1,127 @@
+"""What lines and markers are called: at the ends of lines where there is room, else in a legend."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlbench.report.plots import lettering, style
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from rlbench.report.plots.panels import Entry
+    from rlbench.report.plots.style import Look
+
+_SHARE = 0.3  # of the width of a figure that names at line ends may take
+_GAP = 0.08  # inches between a line's end and its name
+
+
+def legend(figure: Figure, looks: Mapping[str, Look], width: float, *, lines: bool = True) -> None:
+    """Put names above everything, in as many columns as fit.
+
+    Args:
+        figure: The figure.
+        looks: By name, in order.
+        width: Of the figure, in inches.
+        lines: Whether the figure has lines; else markers only.
+    """
+    from matplotlib.lines import Line2D
+
+    room = width - 0.55
+    names = {name: lettering.fold(name, room, style.SIZE) for name in looks}
+    widest = max(
+        lettering.width_of(line, style.SIZE) for text in names.values() for line in text.split("\n")
+    )
+    columns = max(1, min(len(looks), int(width / (widest + 0.55))))
+    handles = [
+        Line2D([], [], linestyle=look.dash if lines else "none", **look.of_marker(4.5))
+        for look in looks.values()
+    ]
+    figure.legend(
+        handles,
+        list(names.values()),
+        loc="outside upper center",
+        ncols=columns,
+        handlelength=2.6 if lines else 1.0,
+        columnspacing=1.2,
+        handletextpad=0.5,
+    )
+
+
+def shared(entries: Sequence[Entry]) -> dict[str, Look]:
+    """Collect the looks by the short names, which panels share."""
+    looks: dict[str, Look] = {}
+    for entry in entries:
+        looks.setdefault(entry.short, entry.look)
+    return looks
+
+
+def fit_at_ends(entries: Sequence[Entry], width: float, height: float) -> bool:
+    """Whether names can stand at the ends of lines.
+
+    Args:
+        entries: One a line.
+        width: Of the figure, in inches.
+        height: Of the axes, in inches.
+    """
+    widest = max(lettering.width_of(entry.name, style.SIZE) for entry in entries)
+    return widest + _GAP <= _SHARE * width and len(entries) * style.LINE <= height
+
+
+def at_ends(axes: Axes, ends: Sequence[tuple[float, Entry]], height: float) -> None:
+    """Write each name beside the end of its line, moved apart where ends are close.
+
+    Args:
+        axes: Its limits are fixed by this.
+        ends: The last value of each line, with its cell.
+        height: Of the axes, in inches.
+    """
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high)
+    places = apart([(end - low) / (high - low) for end, _ in ends], style.LINE / height)
+    for place, (_, entry) in zip(places, ends, strict=True):
+        axes.annotate(
+            entry.name,
+            (1.0, place),
+            xycoords="axes fraction",
+            xytext=(72 * _GAP, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            color=style.dark(entry.look.colour),
+            annotation_clip=False,
+        )
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Move places as little as needed, so that neighbours are a gap apart, all within [0, 1].
+
+    Args:
+        wanted: Places, in any order.
+        gap: The least distance.
+
+    Returns:
+        Places in the order given; as close to each other as they have to be if there is no room.
+    """
+    order = sorted(range(len(wanted)), key=lambda number: (wanted[number], number))
+    gap = min(gap, 1 / max(len(wanted) - 1, 1))
+    blocks: list[tuple[float, list[int]]] = []  # the place of the lowest member, and the members
+    for number in order:
+        blocks.append((min(max(wanted[number], 0.0), 1.0), [number]))
+        while len(blocks) > 1 and blocks[-2][0] + gap * len(blocks[-2][1]) > blocks[-1][0]:
+            members = blocks[-2][1] + blocks[-1][1]
+            middle = sum(wanted[m] - gap * place for place, m in enumerate(members)) / len(members)
+            lowest = min(max(middle, 0.0), 1 - gap * (len(members) - 1))
+            blocks[-2:] = [(lowest, members)]
+    places = [0.0] * len(wanted)
+    for lowest, members in blocks:
+        for place, member in enumerate(members):
+            places[member] = lowest + gap * place
+    return places
+
+
+def marker_of(look: Look, size: float = 5.0) -> dict[str, Any]:
+    """Give the keywords of a marker without a line."""
+    return look.of_marker(size) | {"linestyle": "none"}

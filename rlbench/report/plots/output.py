@@ -1,0 +1,144 @@
+"""Figures as files and as parts of a page: the same bytes on every call."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from rlbench.errors import RlbenchError, UsageError, nearest
+from rlbench.report.plots import lettering
+from rlbench.report.plots.style import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+DPI = 200
+_MARK = "rlbench plot"  # in every file, so that another's is not overwritten
+_FONTS = "DejaVu Sans, Verdana, sans-serif"  # Verdana is as wide, where DejaVu is not installed
+
+
+def check_path(path: Path, *, force: bool = False) -> None:
+    """Refuse a file that can't or must not be written, before anything is drawn.
+
+    Raises:
+        UsageError: Its ending is none of `FORMATS`, it is a folder or its folder is not there, or
+            it holds what is no plot of rlbench and ``force`` is not given.
+    """
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        near = nearest(ending, FORMATS) if ending else None
+        meant = f"; did you mean .{near}?" if near else ""
+        expected = ", ".join(f".{name}" for name in FORMATS)
+        raise UsageError(f"{path}: expected a name that ends in {expected}{meant}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: the folder {path.parent} is not writable")
+    if path.exists() and not force and not _is_ours(path):
+        raise UsageError(f"{path} is there already and no plot of rlbench; --force overwrites it")
+
+
+def save(figure: Figure, path: Path, *, force: bool = False) -> None:
+    """Write a figure to a file, in the format of its ending; the file appears in one step.
+
+    A plot that rlbench wrote there before is overwritten.
+
+    Args:
+        figure: What `draw` made.
+        path: Ends in .png (200 dots an inch), .svg or .pdf.
+        force: Overwrite whatever is there.
+
+    Raises:
+        UsageError: See `check_path`.
+        RlbenchError: It can't be written; the disk is full, say. What was there before stays.
+    """
+    check_path(path, force=force)
+    content = _content(figure, path.suffix.lower().removeprefix("."))
+    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        raise RlbenchError(f"{path} can't be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def as_svg(figure: Figure) -> str:
+    """Write a figure as an ``<svg>`` element that can stand in a page beside others.
+
+    Text is text, in DejaVu Sans or what is like it. Ids begin with a hash of the figure, so that
+    two figures of one page share none unless they are the same. Nothing in it runs or loads.
+    """
+    buffer = io.StringIO()
+    with plain():
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :].rstrip()
+    text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
+    text = text.replace("<svg ", '<svg style="stroke-linejoin: round; stroke-linecap: butt" ', 1)
+    text = text.replace(f"'{lettering.FAMILY}'", _FONTS)
+    return _with_own_ids(text)
+
+
+def _content(figure: Figure, ending: str) -> bytes:
+    if ending == "svg":
+        text = as_svg(figure)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n<!-- {_MARK} -->\n{text}\n'.encode()
+    buffer = io.BytesIO()
+    about = {"Software": _MARK} if ending == "png" else {"Creator": _MARK, "CreationDate": None}
+    with plain(), _spelled_out(figure):
+        figure.savefig(buffer, format=ending, dpi=DPI, metadata=about)
+    return buffer.getvalue()
+
+
+def _with_own_ids(text: str) -> str:
+    """Drop ids that nothing refers to, and put a prefix before the rest."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
+    prefix = f"p{hashlib.sha256(text.encode()).hexdigest()[:8]}-"
+
+    def rename(found: re.Match[str]) -> str:
+        return f' id="{prefix}{found[1]}"' if found[1] in used else ""
+
+    text = re.sub(r' id="([^"]*)"', rename, text)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", text)
+
+
+@contextmanager
+def _spelled_out(figure: Figure) -> Iterator[None]:
+    """Have no character in a figure that its font has not: it would be an empty box."""
+    from matplotlib.text import Text
+
+    before = []
+    for text in figure.findobj(Text):
+        was: str = text.get_text()
+        now = lettering.spelled_out(was)
+        if now != was:
+            before.append((text, was))
+            text.set_text(now)
+    try:
+        yield
+    finally:
+        for text, was in before:
+            text.set_text(was)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file has the mark that `save` leaves, or nothing in it."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return not content or _MARK.encode() in content

@@ -1,0 +1,149 @@
+"""Cells in one order with one look each, and split into small multiples where they are many."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from rlbench.errors import NothingSelected
+from rlbench.report.baseline import spell_cell
+from rlbench.report.cells import labels_of
+from rlbench.report.pairing import task_of
+from rlbench.report.plots.style import Look, look
+from rlbench.report.spelling import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlbench.report.cells import Cell
+
+MOST = 60  # cells of a figure
+IN_ONE = 6  # cells in one pair of axes, where lines cross
+_FACTORS = 3  # that panels are split by, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One cell with what it is called and looks like in every figure of these cells.
+
+    Attributes:
+        cell: The cell.
+        name: Its labels, such as ``group+clip``.
+        short: Its labels but for those in the title of its panel.
+        look: Colour, marker and dashes.
+    """
+
+    cell: Cell
+    name: str
+    short: str
+    look: Look
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Cells that share a pair of axes.
+
+    Attributes:
+        title: What they have in common and others have not; empty if there is one panel.
+        entries: In canonical order.
+    """
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+def arrange(cells: Sequence[Cell], most: int = MOST) -> list[Panel]:
+    """Put cells into canonical order, by their labels, and into panels of up to `IN_ONE`.
+
+    Tasks never share a panel: their scores are no points of one scale. Of the factors that split
+    the rest into small enough panels, those with the fewest panels are taken.
+
+    Args:
+        cells: In any order, which changes nothing.
+        most: How many there may be.
+
+    Raises:
+        NothingSelected: There are more.
+    """
+    if len(cells) > most:
+        raise NothingSelected(
+            f"{len(cells):,} cells are too many for one figure, which shows up to {most}; "
+            "select some with -e, -l, -k, -t or --set"
+        )
+    labels = labels_of(cells)
+    ordered = sorted(cells, key=lambda cell: _key(cell, labels))
+    outer = _outer(ordered, labels)
+    inner = [name for name in labels if name not in outer]
+    groups: dict[str, list[Cell]] = {}
+    for cell in sorted(ordered, key=lambda cell: _key(cell, outer)):
+        groups.setdefault(spell(cell, outer), []).append(cell)
+    places = {name: n for n, name in enumerate(dict.fromkeys(spell(c, inner) for c in ordered))}
+    alone = all(len(group) == 1 for group in groups.values())
+    panels = []
+    for number, (title, group) in enumerate(groups.items()):
+        entries = tuple(
+            Entry(
+                cell=cell,
+                name=spell(cell, labels),
+                short=spell(cell, inner) or spell(cell, labels),
+                look=look(number) if alone else look(places[spell(cell, inner)], number),
+            )
+            for cell in group
+        )
+        panels.append(Panel(title=title, entries=entries))
+    return panels
+
+
+def by_task(panels: Iterable[Panel]) -> list[Panel]:
+    """Merge panels of one task; titles name the task where there are several."""
+    tasks: dict[str, list[Entry]] = {}
+    for panel in panels:
+        for entry in panel.entries:
+            tasks.setdefault(task_of(entry.cell), []).append(entry)
+    several = len(tasks) > 1
+    return [
+        Panel(title=printable(task) if several else "", entries=tuple(entries))
+        for task, entries in tasks.items()
+    ]
+
+
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """Sort key by which run2 comes before run10, and 0.5 before 0.25e1."""
+    parts = re.split(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", text, flags=re.IGNORECASE)
+    return [
+        (0, float(part), part) if place % 2 else (1, 0.0, part)
+        for place, part in enumerate(parts)
+        if part
+    ]
+
+
+def _key(cell: Cell, labels: Sequence[str]) -> list[list[tuple[int, float, str]]]:
+    return [natural(cell.columns.get(name, "")) for name in labels]
+
+
+def spell(cell: Cell, labels: Sequence[str]) -> str:
+    """Name a cell by some of its labels, as ``--baseline`` reads it."""
+    return printable(spell_cell(cell, labels))
+
+
+def _outer(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+    """Choose the labels that split cells into panels."""
+    differing = [name for name in labels if len({cell.columns.get(name) for cell in cells}) > 1]
+    tasks = [name for name in differing if name.partition(".")[0] == "task"]
+    others = [name for name in differing if name not in tasks]
+    best: tuple[tuple[bool, bool, int, int], list[str]] | None = None
+    for size in range(min(_FACTORS, len(others)) + 1):
+        for chosen in combinations(others, size):
+            names = [*tasks, *chosen]
+            sizes: dict[str, int] = {}
+            for cell in cells:
+                title = spell(cell, names)
+                sizes[title] = sizes.get(title, 0) + 1
+            largest = max(sizes.values())
+            alone = largest == 1 and len(sizes) > 1 and bool(chosen)
+            rank = (largest > IN_ONE, alone, len(sizes), largest)
+            if best is None or rank < best[0]:
+                best = (rank, names)
+    return best[1] if best else tasks
