@@ -62,6 +62,13 @@ def run(
     out: str | Path | None = None,
     workers: int | None = None,
     plugins: Sequence[str | Path | ModuleType] = (),
+    timeout: float | None = None,
+    retry: bool = False,
+    retries: int | None = None,
+    fail_fast: bool = False,
+    max_failures: int | None = None,
+    checkpoint_every: int | None = None,
+    verify: int | None = None,
 ) -> pd.DataFrame:
     """Run a grid as ``rlbench run`` does: the product of all axes and the seeds.
 
@@ -82,6 +89,13 @@ def run(
         out: Folder of results; ``results/local`` if nothing names one.
         workers: Runs at the same time; None means one a core.
         plugins: Files, or modules that worker processes can import.
+        timeout: The most seconds that a run may take.
+        retry: Also repeat runs that failed, diverged or took too long before.
+        retries: How often a run that fails, takes too long or is killed is tried again.
+        fail_fast: Start nothing more after a failure.
+        max_failures: Start nothing more after so many failures.
+        checkpoint_every: Save each run after so many updates; if killed, it goes on from there.
+        verify: Then repeat so many runs elsewhere, and warn of those that come to other numbers.
 
     Returns:
         One row for each run that was asked for, as in `results`; a run that failed is a row, too.
@@ -108,8 +122,17 @@ def run(
         seeds=seeds,
         settings=settings or {},
         out=out,
-        workers=workers,
         plugins=plugins,
+        how={
+            "workers": workers,
+            "timeout": timeout,
+            "retry": retry,
+            "retries": retries,
+            "fail_fast": fail_fast,
+            "max_failures": max_failures,
+            "checkpoint_every": checkpoint_every,
+            "verify": verify,
+        },
     )
     return frame.results(records)
 

@@ -46,10 +46,9 @@ Runs that are on disk already are not repeated."""
 )
 @click.option("-q", "--quiet", is_flag=True, help="Only failures on stderr.")
 @signals.raised()
-def run(
-    *, format_: str, max_width: int | None, quiet: bool, verify: int | None, **given: Any
-) -> int:
+def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> int:
     """Run a grid, then show its table."""
+    from rlbench.grid.axes import ignore
     from rlbench.grid.launch import cores, launch, plan
     from rlbench.report.tables import check_format
 
@@ -67,8 +66,8 @@ def run(
         **request.arguments() | {"workers": slots},
     )
     code = int(outcome.exit_code)
-    if verify and not outcome.interrupted:
-        code = max(code, _verify(request, planned, records, verify, None if quiet else say))
+    if request.how["verify"] and not outcome.interrupted:
+        code = max(code, _verify(request, planned, records, ignore if quiet else say))
     with signals.unheard(when=code == INTERRUPTED):
         print_table(records, format_, max_width)
     return code
@@ -78,47 +77,25 @@ def _verify(
     request: Request,
     planned: Sequence[Planned],
     records: Sequence[Record],
-    count: int,
-    note: Callable[[str], None] | None,
+    note: Callable[[str], None],
 ) -> int:
-    """Repeat some runs in a folder of their own.
+    """Repeat some runs and say what came of it.
 
     Returns:
         The exit code: 1 if any came to other numbers.
     """
-    from rlbench.grid.launch import cores, launch
-    from rlbench.grid.verify import verify
-
-    interrupted = False
-
-    def repeat(runs: Sequence[Planned], folder: Path) -> Sequence[Record]:
-        nonlocal interrupted
-        if note:
-            note(f"repeating {len(runs)} of {len(planned)} runs to compare their numbers")
-        again, outcome = launch(
-            request.registry,
-            runs,
-            out=folder,
-            plugins=request.plugins,
-            engine=request.how["engine"],
-            workers=request.how["workers"] or cores(),
-            timeout_s=request.how["timeout"],
-        )
-        interrupted = outcome.interrupted
-        return again
+    from rlbench.grid.launch import repeat_some
 
     try:
-        found = verify(planned, records, count, out=request.out, repeat=repeat)
+        found, interrupted = repeat_some(request, planned, records, note)
     except OSError as error:  # the table is asked for as well
         say(f"warning: nothing could be repeated in {request.out}: {error.strerror or error}")
         return 1
     for one in found:
         if not one.same:
-            kept = f" (first | again); the repeated run is {one.folder}" if one.folder else ""
-            say(f"warning: {one.run_id} was run again: {one.where}{kept}")
-    if note:
-        same = sum(one.same is True for one in found)
-        note(f"{same} of {len(found)} repeated runs have the same bytes")
+            say(f"warning: {one.run_id} was run again: {one.text}")
+    same = sum(one.same is True for one in found)
+    note(f"{same} of {len(found)} repeated runs have the same bytes")
     return INTERRUPTED if interrupted else int(any(one.same is False for one in found))
 
 

@@ -55,6 +55,7 @@ HOW = (
     Option(name="fail_fast", type="bool", default=False),
     Option(name="max_failures", type="int", default=None, interval="[1, inf)"),
     Option(name="checkpoint_every", type="int", default=None, interval="[1, inf)"),
+    Option(name="verify", type="int", default=None, interval="[1, inf)"),
 )
 """How to run: what has one value and no influence on the numbers."""
 TEXTS = ("out", "engine")

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from rlbench.errors import UsageError
 from rlbench.grid import signals
 from rlbench.grid.attempt import Planned
-from rlbench.grid.axes import spell_settings
+from rlbench.grid.axes import ignore, spell_settings
+from rlbench.grid.experiment_file import HOW
 from rlbench.grid.identity import Catalogue
 from rlbench.grid.request import ask
 from rlbench.grid.store import Record, Store
 from rlbench.grid.supervisor import Outcome, supervise
+from rlbench.grid.verify import verify
 from rlbench.grid.watcher import Silent
 from rlbench.plugin.loading import load, plugin_arguments
 from rlbench.plugin.selection import parse
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
+    from rlbench.grid.request import Request
+    from rlbench.grid.verify import Verified
     from rlbench.grid.watcher import Watcher
     from rlbench.plugin.registry import Registry
     from rlbench.training.spec import RunSpec
@@ -132,19 +136,26 @@ def run_grid(
     seeds: str | Iterable[int] | None,
     settings: Mapping[str, Any],
     out: str | Path | None,
-    workers: int | None,
     plugins: Sequence[str | Path | ModuleType],
+    how: Mapping[str, Any],
 ) -> list[Record]:
     """Do what `rlbench.run` promises, up to its table.
 
+    Args:
+        experiment: As there, and so are the others up to ``plugins``.
+        axes: The component axes.
+        seeds: The seeds.
+        settings: Trainer settings.
+        out: Folder of results.
+        plugins: Files or modules.
+        how: The names of `rlbench.grid.experiment_file.HOW`; None or False is not given.
+
     Raises:
-        UsageError: What was asked is not valid, or ``workers`` is not a positive number.
+        UsageError: What was asked is not valid.
         KeyboardInterrupt: The grid was interrupted.
     """
     if out is not None and not str(out):
         raise UsageError("out='': name a folder for the results")
-    if workers is not None and workers < 1:
-        raise UsageError(f"workers={workers}: at least one run at a time is needed")
     request = ask(
         None if experiment is None else Path(experiment),
         load=load,
@@ -155,18 +166,76 @@ def run_grid(
         settings=spell_settings(settings),
         seeds=seeds,
         plugins=plugins,
-        how={"out": out, "workers": workers},
+        how={"out": out, **_checked(how)},
     )
+    planned = plan(request.specs)
     records, outcome = launch(
         request.registry,
-        plan(request.specs),
+        planned,
         out=request.out,
         plugins=request.plugins,
         **request.arguments(),
     )
     if outcome.interrupted:
         raise KeyboardInterrupt
+    if request.how["verify"]:
+        found, interrupted = repeat_some(request, planned, records)
+        for one in found:
+            if not one.same:
+                warnings.warn(f"{one.run_id} was run again: {one.text}", stacklevel=3)
+        if interrupted:
+            raise KeyboardInterrupt
     return records
+
+
+def repeat_some(
+    request: Request,
+    planned: Sequence[Planned],
+    records: Sequence[Record],
+    note: Callable[[str], None] = ignore,
+) -> tuple[list[Verified], bool]:
+    """Repeat some finished runs in a folder of their own, as many as were asked for.
+
+    Args:
+        request: What was asked for; its ``verify`` is how many.
+        planned: The runs.
+        records: What is on disk of each, in the same order.
+        note: Hears how many are repeated.
+
+    Returns:
+        What was found of each, and whether somebody interrupted it.
+
+    Raises:
+        OSError: There is no room for another folder, say.
+    """
+    interrupted = False
+
+    def again(runs: Sequence[Planned], folder: Path) -> Sequence[Record]:
+        nonlocal interrupted
+        note(f"repeating {len(runs)} of {len(planned)} runs to compare their numbers")
+        repeated, outcome = launch(
+            request.registry,
+            runs,
+            out=folder,
+            plugins=request.plugins,
+            engine=request.how["engine"],
+            workers=request.how["workers"],
+            timeout_s=request.how["timeout"],
+        )
+        interrupted = outcome.interrupted
+        return repeated
+
+    count = request.how["verify"]
+    return verify(planned, records, count, out=request.out, repeat=again), interrupted
+
+
+def _checked(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what was given in Python."""
+    known = {option.name: option for option in HOW}
+    try:
+        return {name: known[name].check(v) for name, v in how.items() if v is not None}
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix("option: ")) from error
 
 
 def _without_base_policy(

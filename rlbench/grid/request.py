@@ -44,8 +44,8 @@ class Request:
         specs: Every run.
         out: Folder of results.
         plugins: What was loaded beside installed plugins.
-        how: ``workers``, ``timeout``, ``retry``, ``retries``, ``fail_fast``, ``max_failures``,
-            ``engine`` and ``track``; each at its default if nobody asked for anything.
+        how: The names of `HOW`, ``engine`` and ``track``; each at its default if nobody asked for
+            anything.
     """
 
     registry: Registry
@@ -58,7 +58,8 @@ class Request:
     def arguments(self) -> dict[str, Any]:
         """Give `how` under the names that `rlbench.grid.launch.launch` has for it."""
         names = {"track": "trackers", "timeout": "timeout_s"}
-        return {names.get(name, name): value for name, value in self.how.items()}
+        how = {name: value for name, value in self.how.items() if name != "verify"}  # comes after
+        return {names.get(name, name): value for name, value in how.items()}
 
 
 def ask(

@@ -39,6 +39,12 @@ class Verified:
     where: str = ""
     folder: Path | None = None
 
+    @property
+    def text(self) -> str:
+        """What was found, for people, of a run that did not come to the same numbers."""
+        kept = f" (first | again); the repeated run is {self.folder}" if self.folder else ""
+        return f"{self.where}{kept}"
+
 
 def verify(
     planned: Sequence[Planned],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -150,7 +151,11 @@ def test_python_gets_one_row_a_run(grid: Grid, monkeypatch: pytest.MonkeyPatch) 
         ({"estimator": "gea"}, "did you mean 'gae'"),
         ({"settings": {"updtes": 1}}, "did you mean 'updates'"),
         ({"seeds": []}, "no seed"),
-        ({"workers": 0}, "workers=0"),
+        ({"workers": 0}, "^workers=0: expected an integer in"),
+        ({"retries": -1}, "^retries=-1: expected an integer in"),
+        ({"timeout": math.inf}, "^timeout=inf: expected a number in"),
+        ({"verify": 0}, "^verify=0: expected an integer in"),
+        ({"fail_fast": True, "max_failures": 2}, "give one of them"),
     ],
 )
 def test_python_mistakes_are_usage_errors(
@@ -193,6 +198,18 @@ def test_flags_reach_the_grid(asked: dict[str, Any]) -> None:
     assert asked["retry"]
     assert asked["fail_fast"]
     assert str(asked["out"]) == os.path.join("results", "local")  # noqa: PTH118 - as typed
+
+
+def test_keywords_reach_the_grid_and_win_over_a_file(asked: dict[str, Any], tmp_path: Path) -> None:
+    asked["outcome"] = Outcome(0, 0, 0, interrupted=False, exit_code=0)
+    (tmp_path / "grid.toml").write_text("retries = 9\nmax_failures = 4\nverify = 5", "utf-8")
+    how = {"timeout": 60, "retry": True, "retries": 0, "checkpoint_every": 7}
+    rlbench.run("grid.toml", seeds=[0], workers=2, **how)
+    names = ("timeout_s", "retry", "retries", "checkpoint_every", "max_failures", "workers")
+    assert [asked[name] for name in names] == [60.0, True, 0, 7, 4, 2]
+    assert "verify" not in asked
+    rlbench.run(seeds=[0], fail_fast=True)
+    assert [asked[name] for name in ("fail_fast", "retry", "timeout_s")] == [True, False, None]
 
 
 def test_repeated_seeds_are_joined(asked: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
+import rlbench
 from rlbench.cli import cli
 from rlbench.grid import launch as launching
 from rlbench.grid.identity import canonical
@@ -135,3 +136,25 @@ def test_a_folder_of_a_command_that_is_at_work_stays(played: dict[str, Any]) -> 
     with FileLock(working / "lock"):
         assert run("--verify", "1").exit_code == 0
         assert working.is_dir()
+
+
+def test_a_file_can_ask_for_it_and_the_flag_counts_more(played: dict[str, Any]) -> None:
+    Path("grid.toml").write_text("verify = 3", "utf-8")
+    assert "repeating 3 of 4 runs" in run("grid.toml").stderr
+    shutil.rmtree("out")
+    played["folders"].clear()
+    done = run("grid.toml", "--verify", "1")
+    assert "repeating 1 of 4 runs" in done.stderr
+    assert "replaced by what was given beside grid.toml: verify" in done.stderr
+    assert "  verify  3" in CliRunner().invoke(cli, ["plan", "grid.toml"]).stdout.splitlines()
+
+
+def test_python_is_warned_of_other_numbers(played: dict[str, Any]) -> None:
+    played["loss"] = {2: 1.5}
+    with pytest.warns(UserWarning, match="was run again: .* loss 1.0 . 1.5") as heard:
+        frame = rlbench.run(seeds=range(4), out="out", verify=4)
+    assert len(heard) == 1
+    assert list(frame["status"]) == ["ok"] * 4
+    played["interrupt"] = True
+    with pytest.raises(KeyboardInterrupt):
+        rlbench.run(seeds=range(9, 11), out="out", verify=1)
