@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import click
@@ -23,16 +24,18 @@ def plan(*, every_row: bool, **given: Any) -> None:
     """Show the cells of a grid, what is done of them and how long the rest takes."""
     from rlbench.grid.launch import cores, plan
     from rlbench.grid.store import Store
+    from rlbench.report import older
     from rlbench.report.plan import expected_s, plan_text, survey
 
     request = flags.ask(given, say)
     how = request.how
     store = Store(request.out)
-    cells = survey(plan(request.specs), store, _warn)
+    planned = plan(request.specs)
+    cells = survey(planned, store, _warn)
     for problem in store.blocked_base_policies().values():
         _warn(problem)
-    others = (store.record(name) for name in store.names())
-    seconds = expected_s(cells, others, retry=how["retry"])
+    read, names = cache(store.record), store.names()
+    seconds = expected_s(cells, map(read, names), retry=how["retry"])
     workers = how["workers"] or cores()
     emit(
         plan_text(
@@ -43,6 +46,7 @@ def plan(*, every_row: bool, **given: Any) -> None:
             width=min(columns(), 100),
             table_width=columns(),
             every_row=every_row,
+            older=older.text(older.find(planned, names, read), store.root),
         )
     )
 

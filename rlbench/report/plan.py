@@ -132,6 +132,7 @@ def plan_text(
     width: int = 80,
     table_width: int | None = None,
     every_row: bool = False,
+    older: str = "",
 ) -> str:
     """Write a plan.
 
@@ -144,6 +145,7 @@ def plan_text(
         table_width: Columns of the table; where its labels need more, they stand in one column,
             folded. None means those of prose.
         every_row: Show more than the first 40 cells.
+        older: What to say of runs that other code made, from `rlbench.report.older`.
 
     Returns:
         The axes, one row a cell, and what is left to do.
@@ -156,6 +158,7 @@ def plan_text(
         _table(cells, total, table_width or width, every_row=every_row),
         *(_fill(text, width) for text in _shared(cells)),
         _fill(_ending(request, cells, total, seconds, workers), width),
+        *([_fill(older, width)] if older else []),
     ]
     return "\n\n".join(paragraphs)
 

@@ -12,6 +12,7 @@ from rlbench.grid.identity import Catalogue
 from rlbench.grid.request import ask
 from rlbench.grid.store import Store
 from rlbench.plugin.loading import load
+from rlbench.report import older
 from rlbench.report.plan import expected_s, plan_text, survey
 
 if TYPE_CHECKING:
@@ -241,3 +242,44 @@ def test_labels_too_wide_for_the_screen_are_folded_into_one_column(
     first = "gae:lam=0.9,clip:eps_high=0.28,"
     assert first in names
     assert names.count("lr=0.0003") == names.count("entropy_coef=0.01") == 16
+
+
+def test_runs_that_other_code_made_are_named(planned: Any, write: Write, store: Store) -> None:
+    asked = {"estimator": ["gae:lam=0.9"], "seeds": "0-2"}
+    request, runs = planned("lr=1e-3", **asked)
+    others = planned("lr=2e-3", **asked)[1] + planned("lr=1e-3", estimator=["gae"])[1]
+    for run in (*runs, *others):
+        write(run, "ok", 9.0)
+    assert older.find(runs, store.names(), store.record) == []
+    names = []
+    for run in runs[:2]:  # as made by a version without a setting, and with another source
+        folder = store.run_folder(run.run_id)
+        name = f"{run.run_id[:-10]}0123456789"
+        spec = json.loads((folder / "spec.json").read_text()) | {"run_id": name}
+        spec["components"]["loss"]["source"] = "fedcba9876543210"
+        del spec["settings"]["top_k"]  # at its default
+        (folder / "spec.json").write_text(json.dumps(spec))
+        folder.rename(folder.with_name(name))
+        names.append(name)
+    assert older.find(runs, store.names(), store.record) == names
+    said = older.text(names, store.root)
+    assert said == (
+        "2 of the missing runs are there as made by other code or versions. "
+        f"rlbench show run {names[0]} -o {store.root} tells what differs; "
+        f"rlbench rm --outdated -o {store.root} removes such runs."
+    )
+    text = plan_text(request, survey(runs, store), [None], workers=1, width=500, older=said)
+    assert text.endswith(f"\n\n{said}")
+    assert older.text([], store.root) == ""
+    (store.run_folder(names[0]) / "result.json").unlink()  # it never ended
+    assert older.find(runs, store.names(), store.record) == names[1:]
+
+
+def test_what_the_folder_of_another_grid_holds_is_not_read(
+    planned: Any, write: Write, store: Store
+) -> None:
+    for run in planned(estimator=["gae"])[1] + planned(seeds="7")[1]:
+        write(run, "ok", 9.0)
+    read: list[str] = []
+    assert older.find(planned(seeds="0-1")[1], store.names(), read.append) == []
+    assert read == []
