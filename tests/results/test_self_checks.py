@@ -269,3 +269,18 @@ def test_an_interrupted_verification_leaves_no_folder(
     with pytest.raises(KeyboardInterrupt):
         verify(runs, records, 1, out=tmp_path, repeat=repeat)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_two_names_of_one_mean_are_named_by_their_curves(tmp_path: Path) -> None:
+    """Of one part, the mean over each part of a step is the mean over the step."""
+    tiny = ["updates=1", "prompts=2", "group_size=2", "minibatches=1", "eval_prompts=8"]
+    axis = "aggregation=token_mean,token_mean_local,seq_mean_token_mean"
+    settings = [word for text in (*tiny, "base_score=0", axis) for word in ("--set", text)]
+    arguments = ["run", "-q", "-t", "sort", "-s", "0", "-j", "1", "-o", str(tmp_path)]
+    done = CliRunner().invoke(cli, [*arguments, *settings, "--format", "json"])
+    assert done.exit_code == 0, done.stderr
+    (said,) = (note for note in json.loads(done.stdout)["notes"] if "Same computation" in note)
+    assert said == (
+        "Same computation: aggregation=token_mean and aggregation=token_mean_local have identical "
+        "curves at seed 0: what differs (setting aggregation) had no effect in this set-up."
+    )
