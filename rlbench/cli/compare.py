@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rlbench.grid.store import Record
     from rlbench.report.cells import Cell
     from rlbench.report.comparison import Comparison
     from rlbench.report.metric import Direction
@@ -117,6 +116,8 @@ def compare(
     from dataclasses import replace
 
     from rlbench.report import comparison
+    from rlbench.report.cells import cells
+    from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
 
     check_format(format_)
@@ -125,7 +126,7 @@ def compare(
     for record in chosen:
         if record.problem:
             say(f"warning: {record.problem}")
-    found = _cells(chosen, metric, direction)
+    found = cells(chosen, metric_named(metric, direction))
     tuning = _tuned(found, tune) if tune is not None else None
     shown = comparison.in_order(tuning.cells if tuning else found)
     _check_number(shown)
@@ -135,17 +136,6 @@ def compare(
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
     made = replace(made, named=baseline is not None, left_out=left_out, tuning=tuning)
     _print(made, format_, max_width)
-
-
-def _cells(records: list[Record], name: str, direction: Direction | None) -> list[Cell]:
-    """Group the runs; a direction that was given counts more than what results say of theirs."""
-    from rlbench.report.cells import cells
-    from rlbench.report.comparison import directed
-    from rlbench.report.metric import metric
-
-    wanted = metric(name, direction)
-    found = cells(records, wanted)
-    return found if direction is None else directed(found, wanted)
 
 
 def _tuned(found: Sequence[Cell], text: str) -> Tuning:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -146,8 +146,9 @@ def cells(records: Iterable[Record], metric: Metric = SCORE) -> list[Cell]:
     made = []
     for group in groups.values():
         spec = group[0].spec or {}
-        of_cell = _directed(metric, spec)
-        once, again = _once([_seed(record, floors, of_cell.key) for record in group])
+        of_cell, has_floor = _directed(metric, spec)
+        known = floors if has_floor else None
+        once, again = _once([_seed(record, known, of_cell.key) for record in group])
         made.append(Cell(columns=_columns(spec), seeds=once, repeats=again, metric=of_cell))
     return made
 
@@ -249,25 +250,38 @@ def _digest_of(contents: object) -> str:
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:7]
 
 
-def _directed(metric: Metric, spec: Mapping[str, Any]) -> Metric:
-    """Turn the score round where the specification says that less is better."""
-    if metric == SCORE and spec.get("direction") == "lower":
-        return Metric(SCORE.name, SCORE.key, higher=False)
-    return metric
+def _directed(metric: Metric, spec: Mapping[str, Any]) -> tuple[Metric, bool]:
+    """Turn the score round where the specification says that less is better, unless asked not to.
+
+    Returns:
+        The metric, and whether it has a floor: only the score has one, and what a task gives for
+        nothing would be the best there is where somebody turns the direction round.
+    """
+    if metric.key != SCORE.key:
+        return metric, False
+    higher = spec.get("direction") != "lower"
+    if metric.asked:
+        return metric, metric.higher == higher
+    return replace(metric, higher=higher), True
 
 
-def _seed(record: Record, floors: Mapping[str, float], key: str) -> Seed:
-    """Decide what a run counts as."""
+def _seed(record: Record, floors: Mapping[str, float] | None, key: str) -> Seed:
+    """Decide what a run counts as; without floors, the worth of a failure is not known."""
     spec, result = record.spec or {}, record.result or {}
     score: float | None = None
     status = record.status if record.complete else NOT_RUN
     if status == "ok":
         score = result.get(key)
         status = "ok" if isinstance(result.get("score"), (int, float)) else "failed"
-    if status not in ("ok", NOT_RUN) and key == SCORE.key:
-        floor = result.get("floor")
-        score = floor if isinstance(floor, (int, float)) else floors.get(_task(spec))
+    if status not in ("ok", NOT_RUN):
+        score = None if floors is None else _floor(record, floors)
     return Seed(number=int(spec.get("seed", 0)), record=record, status=status, score=score)
+
+
+def _floor(record: Record, floors: Mapping[str, float]) -> float | None:
+    floor = (record.result or {}).get("floor")
+    known = isinstance(floor, (int, float))
+    return floor if known else floors.get(_task(record.spec or {}))
 
 
 def _task(spec: Mapping[str, Any]) -> str:

@@ -88,23 +88,6 @@ class Comparison:
         )
 
 
-def directed(cells: Sequence[Cell], metric: Metric) -> list[Cell]:
-    """Turn cells the way that somebody asked for, whatever their results say of the direction.
-
-    The floor is what a task gives for nothing. Where less is made to be better than more, or the
-    reverse, it would be the best there is: there the worth of a failure is not known.
-    """
-
-    def turn(cell: Cell) -> Cell:
-        spec = cell.seeds[0].record.spec or {}
-        if metric.higher == (spec.get("direction") != "lower"):
-            return replace(cell, metric=metric)
-        seeds = tuple(seed if seed.ok else replace(seed, score=None) for seed in cell.seeds)
-        return replace(cell, metric=metric, seeds=seeds)
-
-    return [turn(cell) for cell in cells]
-
-
 def in_order(cells: Sequence[Cell]) -> list[Cell]:
     """Order cells: by task, the best first; ties and all in one order, however they came."""
     canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))

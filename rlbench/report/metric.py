@@ -18,11 +18,13 @@ class Metric:
         name: Its column in tables for programs, such as ``score`` or ``kl_nats``.
         key: Its key in ``result.json``.
         higher: Whether more is better.
+        asked: Whether somebody asked for this direction, whatever results say of theirs.
     """
 
     name: str
     key: str
     higher: bool = True
+    asked: bool = False
 
     @property
     def sign(self) -> int:
@@ -68,4 +70,4 @@ def metric(name: str, direction: Direction | None = None) -> Metric:
             f"metric {name!r}: neither more nor less of it is better as such; say which, "
             "--direction higher or --direction lower"
         )
-    return Metric(name, _KEYS[name], way == "higher")
+    return Metric(name, _KEYS[name], way == "higher", direction is not None)

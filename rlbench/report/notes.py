@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rlbench.report.cells import KINDS, NOT_RUN, VERSIONS, Cell, Seed
+from rlbench.report.metric import SCORE
 from rlbench.report.spelling import spell_seeds
 from rlbench.report.suspicion import suspicions
 from rlbench.training.settings import Settings
@@ -119,14 +120,19 @@ def _changed(same: dict[str, str]) -> list[str]:
 def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
     if not any(cell.failed for _, cell in named):
         return []
-    paragraphs = ["Rows with *: failed seeds count with the task's floor in the score."]
+    paragraphs = []
+    if any(cell.failed and cell.score is not None for _, cell in named):
+        paragraphs.append("Rows with *: failed seeds count with the task's floor in the score.")
     for name, cell in named:
         if not cell.failed:
             continue
         alone = cell.score_of_ok
         what = f"{name}: {len(cell.failed)} of {len(cell.tried)} failed"
         what += f"; the others alone: {alone.mid:.3f} (n={alone.n})" if alone else ""
-        what += "; the floor is unknown, so there is no score" if cell.score is None else ""
+        if cell.score is None:
+            lacks = "the floor is unknown, so there is no score"
+            of_score = cell.metric.key == SCORE.key
+            what += f"; {lacks}" if of_score else f"; a failed seed has no {cell.metric.name}"
         paragraphs.append(f"{what}.")
         paragraphs += _errors(cell)
     return paragraphs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlbench.report.baseline import find, only_pair
 from rlbench.report.cells import cells
-from rlbench.report.comparison import Comparison, Row, compare, directed, in_order
+from rlbench.report.comparison import Comparison, Row, compare, in_order
 from rlbench.report.metric import Metric, metric
 from rlbench.report.pairing import cautions, off_footing, task_of
 from rlbench.report.tables import ranked
@@ -109,13 +109,13 @@ def test_a_failure_has_no_number_but_the_score() -> None:
 def test_a_failure_is_not_the_best_where_less_is_made_better() -> None:
     lower = metric("score", "lower")
     made = records({"base": [0.5, 0.6, 0.4], "one": [0.7, None, 0.6]})
-    turned = directed(cells(made, lower), lower)
+    turned = cells(made, lower)
     (one,) = [cell for cell in turned if cell.columns["estimator"] == "one"]
     (base,) = [cell for cell in turned if cell is not one]
     found = row(compare(turned, base), estimator="one")
     assert (found.verdict, found.reason) == ("n/a", "a failed seed has no known floor")
     assert one.score is None
-    higher = directed(cells(made), metric("score"))
+    higher = cells(made, metric("score", "higher"))
     assert [seed.score for cell in higher for seed in cell.failed] == [0.0]
 
 
@@ -359,7 +359,9 @@ def test_a_failure_never_looks_better_than_the_floor(
     )
     for run in (*at_floor, *with_failure):
         assert run.result is not None
+        assert run.spec is not None
         run.result["floor"] = floor
+        run.spec["direction"] = "higher" if wanted.higher else "lower"
     whole, broken = (versus(runs, metric=wanted) for runs in (at_floor, with_failure))
     good, bad = (row(comparison, estimator="one") for comparison in (whole, broken))
     assert (bad.verdict, bad.p, bad.difference) == (good.verdict, good.p, good.difference)
