@@ -51,9 +51,9 @@ def comparison_table(
         format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision; what
             these hold: `verdict_data.data`.
         width: The most columns of the terminal. To fit, the interval of the wins is left out; then
-            ``simple`` names each row in one column, folded, as the notes name it; then the wins
-            and the KL are left out. What is left out is named, and nothing is ever cut. None means
-            no limit.
+            ``simple`` makes a heading of each task, and names each row in one column, folded, as
+            the notes name it; then the wins and the KL are left out. What is left out is named, and
+            nothing is ever cut. None means no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:
@@ -71,6 +71,10 @@ def comparison_table(
     dropped: list[str] = []
     if _too_wide(comparison, columns, format, width):
         columns, dropped = _without(columns, _EXPENDABLE[0])
+    headed = False
+    if _too_wide(comparison, columns, format, width) and format == "simple":
+        headed = "task" in comparison.labels and len(comparison.tasks) > 1
+        columns = [column for column in columns if not headed or column.name != "task"]
     if _too_wide(comparison, columns, format, width):
         if format == "simple" and width is not None:
             columns, more = _with_names_folded(comparison, columns, width)
@@ -82,7 +86,22 @@ def comparison_table(
     if dropped:
         below.append(f"Left out for width: {', '.join(dropped)} (--max-width 0 shows all).")
     prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
-    return f"{_body(comparison.rows, columns, format)}\n\n{prose}"
+    body = _body(comparison.rows, columns, format)
+    return f"{_headed(body, comparison.rows, columns) if headed else body}\n\n{prose}"
+
+
+def _headed(body: str, rows: Sequence[Row], columns: Sequence[_Column]) -> str:
+    """Put a heading above the rows of each task."""
+    head, rule, *lines = body.split("\n")
+    done = [head, rule]
+    for number, row in enumerate(rows):
+        task = task_of(row.cell)
+        if number == 0 or task != task_of(rows[number - 1].cell):
+            done += [*([""] if number else []), printable(task)]
+        height = max(column.say(row).count("\n") + 1 if column.folded else 1 for column in columns)
+        done += lines[:height]
+        lines = lines[height:]
+    return "\n".join(done)
 
 
 def _below(comparison: Comparison, columns: Sequence[_Column], sign: str) -> list[str]:
@@ -112,7 +131,8 @@ def _with_names_folded(
     comparison: Comparison, columns: Sequence[_Column], width: int
 ) -> tuple[list[_Column], list[str]]:
     """Put all labels into one column that takes what the numbers leave; name what is left out."""
-    rows, labels = comparison.rows, comparison.labels
+    names = {column.name for column in columns if column.key == "label"}
+    rows, labels = comparison.rows, [name for name in comparison.labels if name in names]
     longest = max(width_of(printable(name_of(row.cell, labels))) for row in rows)
     numbers, left_out = [column for column in columns if column.key != "label"], []
     for key in ("", *_EXPENDABLE[1:]):
