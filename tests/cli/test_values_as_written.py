@@ -127,6 +127,35 @@ def test_text_is_in_the_table_as_written(text: str, specs: Any) -> None:
     assert sorted(rows) == sorted([f"tagged:tag={text}", f"tagged:tag={other}"])
 
 
+def test_two_texts_are_two_runs_also_where_they_are_one_number(specs: Any) -> None:
+    texts = ["1E5", "1e5", "100000", "007", "7", "nan", "NaN", "null", "none", "true", "True"]
+    flags = [word for text in texts for word in ("-l", f"tagged:tag={text}")]
+    runs = specs(*flags, "-s", "0", *WITH_PLUGIN)
+    assert [run.selections["loss"].options["tag"] for run in runs] == texts
+    names = [Catalogue().run_id(run) for run in runs]
+    assert len({*names}) == len(texts)
+
+
+def test_long_settings_make_short_names_that_stay_apart(specs: Any, folder: Path) -> None:
+    letters = "abcdefghijkl"
+    options = ", ".join(f'{letter * 12}: str = "-"' for letter in letters)
+    text = PLUGIN.replace("tag: str", f"{options}, tag: str")
+    (folder / "tagged.py").write_text(text, encoding="utf-8")
+    twelve = ",".join(f"{letter * 12}={'v' * 12}" for letter in letters)
+    flags = []
+    for last in "xy":  # 12 parameters with 300 letters and more; 100 letters of 300 bytes
+        flags += ["-l", f"tagged:{twelve},tag={last}", "-l", f"tagged:tag={'長' * 99}{last}"]
+    runs = specs(*flags, "-s", "0", *WITH_PLUGIN)
+    assert len(runs) == 4
+    names = [Catalogue().run_id(run) for run in runs]
+    assert len({*names}) == 4
+    assert all(len(name.encode()) <= 100 for name in names)
+    assert all(name.isascii() for name in names)
+    described = [Catalogue().canonical(run)["components"]["loss"]["options"] for run in runs]
+    assert [one["tag"] for one in described] == ["x", "長" * 99 + "x", "y", "長" * 99 + "y"]
+    assert described[0]["a" * 12] == described[2]["l" * 12] == "v" * 12
+
+
 @pytest.mark.parametrize("value", ["1", "1.0", "true", "yes"])
 def test_a_number_and_a_truth_stay_apart(value: str, specs: Any) -> None:
     if value in ("true", "yes"):
@@ -185,6 +214,8 @@ def test_commas_separate_and_equals_signs_assign(specs: Any) -> None:
         (["-k", "none:target=0.1"], "unknown option 'target' of kl 'none'"),
         (["-e", "group:lambda=0.9"], "unknown option 'lambda'"),
         (["-e", "group:lam=0.9"], "unknown option 'lam' of estimator 'group'"),
+        (["-e", "group:lam=0.9", "-e", "group:lam=0.95"], "unknown option 'lam' of estimator"),
+        (["-e", "group", "--set", "lam=0.9,0.95"], "write -e gae:lam=0.9 -e gae:lam=0.95 or"),
         (["--set", "lam=0.9"], "write -e"),
         (["-e", "group:std=false,eps=0.1"], "eps=0.1 has no effect unless std=true"),
         (["--set", "critic_lr=1e-3,1e-4"], "no critic to train"),
@@ -193,12 +224,31 @@ def test_commas_separate_and_equals_signs_assign(specs: Any) -> None:
         (["--set", "warmup=225"], "would never be reached"),
         (["--set", "estimatr=gae"], "unknown setting 'estimatr'"),
         (["--set", "loss.epz=0.1"], "did you mean 'eps'"),
+        (["--set", "loss.clp=0.1"], "unknown option of any loss 'clp'; did you mean"),
+        (["-e", "gae:gamma=1.5"], "gamma=1.5: expected a number in [0, 1]"),
         (["--set", "group-size=4"], "did you mean 'group_size'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_would_have_no_effect_is_refused(arguments: list[str], message: str) -> None:
     assert message in refused(*arguments)
+
+
+def test_an_option_of_a_plugin_that_no_cell_uses_is_refused() -> None:
+    """Loaded, but not selected: what is said of it would have no effect."""
+    assert "write -l tagged:tag=x" in refused("--set", "tag=x", *WITH_PLUGIN)
+    assert "unknown option 'tag' of loss 'clip'" in refused("-l", "clip:tag=x", *WITH_PLUGIN)
+    above = 'plugins = "tagged.py"\n'
+    message = "settings.tag: 'tag' is no trainer setting but an option of a component: write loss"
+    assert message in refused(written(f'{above}[settings]\ntag = "x"'))
+    assert "unknown option 'tag' of loss 'pg'" in refused(
+        written(f'{above}axes.loss = ["tagged", {{name = "pg", tag = "x"}}]')
+    )
+
+
+def test_a_file_of_another_language_is_no_traceback() -> None:
+    assert "grid.toml:1: no valid TOML" in refused(written("lr:\t[1e-4, 3e-4]\nkl: no\n"))
+    assert "there is no experiment file 'absent.toml'" in refused("absent.toml")
 
 
 def test_a_message_is_one_line_whatever_was_given() -> None:
@@ -241,3 +291,29 @@ def test_a_folder_of_results_may_have_any_name(folder: Path) -> None:
     assert json.loads(spec.read_text(encoding="utf-8"))["run_id"] == spec.parent.name
     plan = invoke("plan", *(word for word in arguments[1:] if word != "-q"))
     assert "1 run: 1 done, 0 missing, 0 failed. Nothing is left to run." in plan.stdout
+
+
+def test_files_are_utf_8_in_any_locale(folder: Path) -> None:
+    text = PLUGIN.replace("raise ValueError", 'raise ValueError(f"not {tag}")')
+    (folder / "tagged.py").write_text(text, encoding="utf-8")
+    written('plugins = "tagged.py"\naxes.loss = "tagged:tag=Größe±長"\nseeds = [0]\nout = "out"')
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("LC_", "PYTHON")) and name != "LANG"
+    }
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    flags = [word for text in TINY for word in ("--set", text)]
+    done = subprocess.run(
+        [sys.executable, "-m", "rlbench", "run", "grid.toml", *flags],
+        cwd=folder,
+        env=plain | locale,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1  # it fails, and says so in the words of the plugin
+    assert rb"not Gr\xf6\xdfe\xb1\u9577" in done.stdout
+    (run,) = (folder / "out" / "runs").iterdir()
+    for name in ("spec.json", "result.json", "log.txt"):
+        assert "Größe±長" in (run / name).read_bytes().decode("utf-8"), name
