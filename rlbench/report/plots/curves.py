@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlbench.errors import NothingSelected
+import numpy as np
+
 from rlbench.report.curves import Course, Curve, Curves, course, read
 from rlbench.report.plots import keys, lettering, style
-from rlbench.report.plots.panels import Entry, arrange
+from rlbench.report.plots.panels import Entry, Panel, arrange
+from rlbench.report.plots.prose import of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,15 +21,15 @@ if TYPE_CHECKING:
     from rlbench.report.cells import Cell
 
 _UNITS = {
-    "score": "score, greedy, held-out prompts",
-    "sampled_score": "score, sampled, held-out prompts",
     "kl": "KL (nats a completion)",
     "entropy": "entropy (nats a token)",
     "length": "length (tokens)",
     "tokens": "tokens so far",
 }
+_EVALUATIONS = "evals.csv"
 _DOTS = 12  # markers on a line, at most
-_NARROWEST = 1.55  # inches of a panel
+_BEYOND = 0.12  # of the range of all seeds, that bands may go beyond it
+_FEW = 3  # lines whose bands can be told apart at full strength
 
 
 def draw(
@@ -39,102 +42,131 @@ def draw(
     for problem in found.problems:
         note(problem)
     drawn = {
-        entry.name: _Line(entry, curves)
+        entry.name: _Line(entry, curves, plain=len(panels) > 1)
         for entry, curves in zip(entries, found.cells, strict=True)
         if curves
     }
     for entry in entries:
         if entry.name not in drawn:
-            note(f"without a curve: {entry.name}")
-    shown = [panel for panel in panels if any(e.name in drawn for e in panel.entries)]
-    if not shown:
-        raise NothingSelected("no run has a curve")
-    columns = _columns(len(shown), width)
-    rows = -(-len(shown) // columns)
-    height = (2.1 if width < 5 else 2.6) if len(shown) == 1 else 1.75 * rows + 0.35
-    figure = style.new_figure(width, height, _caption(found, list(drawn.values())))
+            note(f"left out: {entry.name} has no curve")
+    shown = [
+        Panel(title=panel.title, entries=kept)
+        for panel in panels
+        if (kept := tuple(entry for entry in panel.entries if entry.name in drawn))
+    ]
+    return _figure(shown, drawn, found, width)
+
+
+def _figure(
+    panels: Sequence[Panel], drawn: dict[str, _Line], found: Curves, width: float
+) -> Figure:
+    columns = keys.columns_of(len(panels), width)
+    rows = -(-len(panels) // columns)
+    room = (1.75 if width < style.WIDE else 2.3) if len(panels) == 1 else 1.4  # inches of axes
+    lines = [drawn[entry.name] for panel in panels for entry in panel.entries]
+    entries = [line.entry for line in lines]
+    direct = len(panels) == 1 and keys.fit_at_ends(entries, width, room)
+    titles = [lettering.fold(p.title, width / columns - 0.35, style.SIZE) for p in panels]
+    above = style.LINE * max(title.count("\n") + 1 for title in titles) if len(panels) > 1 else 0.0
+    height = rows * (room + above + 0.14) + 0.35 + (0 if direct else 0.35)
+    figure = style.new_figure(width, height, _caption(lines))
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for axes in grid.flat[len(shown) :]:
-        axes.set_visible(False)
-    for axes, panel in zip(grid.flat, shown, strict=False):
+    for axes, panel, title in zip(grid.flat, panels, titles, strict=False):
         style.quiet_axes(axes, grid="y")
-        axes.set_title(lettering.fold(panel.title, width / columns - 0.5, style.SIZE))
+        axes.set_title(title)
         for entry in panel.entries:
-            if entry.name in drawn:
-                drawn[entry.name].draw(axes)
-    for axes in grid[-1]:
-        axes.set_xlabel("update")
-    for axes in grid[:, 0]:
-        axes.set_ylabel(_UNITS.get(found.column, found.column))
-    keys.legend(figure, keys.shared([line.entry for line in drawn.values()]), width)
+            drawn[entry.name].draw(axes, 0.16 if len(panel.entries) <= _FEW else 0.1)
+    grid.flat[0].margins(x=0.02)
+    keys.trim(grid, len(panels), "update", _axis(found))
+    grid.flat[0].set_ylim(*_limits(lines))
+    if direct:
+        ends = [(line.course.mean[-1], line.entry) for line in lines]
+        keys.at_ends(grid.flat[0], ends, room)
+    elif any(panel.title != e.short for panel in panels for e in panel.entries):
+        keys.legend(figure, keys.shared(entries), width)
     return figure
 
 
 class _Line:
-    """One cell of the figure."""
+    """One cell of the figure; where panels tell groups apart, markers need not."""
 
-    def __init__(self, entry: Entry, curves: Sequence[Curve]) -> None:
+    def __init__(self, entry: Entry, curves: Sequence[Curve], *, plain: bool) -> None:
         self.entry = entry
+        self.look = replace(entry.look, fill="full") if plain else entry.look
         self.curves = curves
         self.course: Course = course(curves)
         self.failed = [curve for curve in curves if not curve.seed.ok]
 
-    def draw(self, axes: Axes) -> None:
+    def draw(self, axes: Axes, alpha: float) -> None:
         """Draw the mean stretch by stretch, the band, and where seeds ended."""
-        look, mean = self.entry.look, self.course
-        markers = look.of_marker(4.0)
+        look, mean = self.look, self.course
+        often = max(1, -(-len(mean.updates) // _DOTS))
         for number, part in enumerate(mean.stretches()):
-            updates = mean.updates[part]
+            updates, means = mean.updates[part], mean.mean[part]
             axes.fill_between(
-                updates, mean.low[part], mean.high[part], color=look.colour, alpha=0.15, linewidth=0
+                updates, mean.low[part], mean.high[part], color=look.colour, alpha=alpha, lw=0
             )
             axes.plot(
                 updates,
-                mean.mean[part],
+                means,
                 linestyle=look.dash,
-                markevery=max(1, -(-len(mean.updates) // _DOTS)),
                 linewidth=1.4 if number == 0 else 0.9,
-                **markers,
+                markevery=(-part.start % often, often),
+                **look.of_marker(3.8),
             )
             if number:
-                axes.annotate(
-                    f"n={mean.going[part.start]}",
-                    (updates[0], mean.mean[part.start]),
-                    xytext=(0, 5),
-                    textcoords="offset points",
-                    color=style.dark(look.colour),
-                    ha="center",
-                    va="bottom",
-                )
+                self._tell(axes, updates[0], means[0], f"n={mean.going[part.start]}")
         for curve in self.failed:
+            axes.plot(curve.updates, curve.values, color=look.colour, linewidth=0.5, alpha=0.7)
             axes.plot(
-                curve.updates, curve.values, color=look.colour, linewidth=0.6, linestyle=look.dash
-            )
-            axes.plot(
-                curve.updates[-1:],
-                curve.values[-1:],
-                marker="x",
-                markersize=6,
-                markeredgewidth=1.6,
-                color=look.colour,
-                linestyle="none",
+                curve.updates[-1:], curve.values[-1:], zorder=4, **style.cross(look.colour, 5.5)
             )
 
+    def _tell(self, axes: Axes, update: float, mean: float, text: str) -> None:
+        """Write how many seeds go on, where some have ended."""
+        style.write(
+            axes,
+            text,
+            (update, mean),
+            away=(0, 4),
+            align=("center", "bottom"),
+            colour=style.dark(self.look.colour),
+            zorder=5,
+            bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.75},
+        )
 
-def _columns(panels: int, width: float) -> int:
-    return min(panels, max(1, int(width / _NARROWEST)), 4 if panels != 6 else 3)
+
+def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
+    """Show every seed, and of bands that go far beyond them a part."""
+    values = np.concatenate([curve.values for line in lines for curve in line.curves])
+    bounds = np.concatenate([[*line.course.low, *line.course.high] for line in lines])
+    low, high = float(values.min()), float(values.max())
+    spread = high - low or abs(high) or 1.0
+    if np.isfinite(bounds).any():
+        low = max(min(low, float(np.nanmin(bounds))), low - _BEYOND * spread)
+        high = min(max(high, float(np.nanmax(bounds))), high + _BEYOND * spread)
+    return low - 0.04 * spread, high + 0.04 * spread
 
 
-def _caption(found: Curves, lines: Sequence[_Line]) -> str:
-    counts = sorted({len(line.curves) for line in lines})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    parts = [f"Mean over n={n} seeds; band: 95% t interval of the mean"]
-    if any(((line.course.n == 2).any()) for line in lines):
-        parts[0] += " (two seeds: from the lower to the upper)"
+def _axis(found: Curves) -> str:
+    name = _UNITS.get(found.column, found.column)
+    return name if found.file == _EVALUATIONS else f"{name}, training"
+
+
+def _caption(lines: Sequence[_Line]) -> str:
+    few = any((line.course.n == 2).any() for line in lines)
+    parts = [
+        f"Mean over {of_seeds(len(line.curves) for line in lines)}",
+        "band: 95% t interval" + (", of two seeds their range" if few else ""),
+    ]
     if any(len(line.course.stretches()) > 1 for line in lines):
-        parts.append("A line is cut where a seed ends and goes on with the mean of the n left")
+        parts.append("where seeds end, the line is cut and goes on as the mean of the n left")
     if any(line.failed for line in lines):
-        parts.append("cross: a run that failed")
+        parts.append("cross, thin line: a run that failed")
     if any((line.course.n < line.course.going).any() for line in lines):
-        parts.append("some seeds have gaps")
-    return ". ".join(part[0].upper() + part[1:] for part in parts) + f". {found.file}."
+        parts.append("some seeds lack some updates")
+    low, high = _limits(lines)
+    bounds = np.concatenate([[*line.course.low, *line.course.high] for line in lines])
+    if (bounds < low).any() or (bounds > high).any():
+        parts.append("bands go on beyond the axes")
+    return "; ".join(parts) + "."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlbench.report.plots import lettering, style
 from rlbench.report.plots.keys import marker_of
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from rlbench.report.plots.style import Look
 
 _NAMES = 0.4  # share of the width that names may take
-_NUMBERS_FROM = 4.5  # inches of width from which numbers stand at the right
-_PAD = 0.07  # inches between rows
-_AXIS = 0.42  # inches of an axis with its numbers and title
-_TITLE = 0.22
+_PAD = 0.08  # inches between rows
+_AXIS = 0.2  # inches of an axis with its numbers
+_TITLE = 0.2  # of its title, and of what stands above rows
+_GAP = 0.08  # between the axes and what stands beside them
+_APART = 0.03  # that dots of one row are moved apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Row:
         dots: Single values.
         crosses: Values of what failed.
         reference: A value to be marked with a thin bar; None if there is none.
-        text: At the right, where there is room.
+        texts: Beside the axes, where there is room.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Row:
     dots: tuple[float, ...] = ()
     crosses: tuple[float, ...] = ()
     reference: float | None = None
-    text: str = ""
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ def draw(
     *,
     width: float,
     axis: str,
-    header: str,
+    header: tuple[str, ...],
     caption: str,
     limits: tuple[float, float] | None = None,
 ) -> Figure:
@@ -82,7 +83,7 @@ def draw(
         blocks: At least one, each with a row.
         width: In inches.
         axis: Title of the axis.
-        header: Above the numbers at the right.
+        header: Above the texts beside the axes.
         caption: Below the figure.
         limits: Of the axis; None leaves it to the data.
     """
@@ -91,20 +92,19 @@ def draw(
         for block in blocks
         for row in block.rows
     }
-    heights = [
-        sum(_height(names[row.name]) for row in block.rows) + (_TITLE if block.title else 0.0)
-        for block in blocks
-    ]
-    total = sum(heights) + _AXIS * len(blocks) + _TITLE
+    heights = [sum(_height(names[row.name]) for row in block.rows) for block in blocks]
+    above = sum(_TITLE if block.title or number == 0 else 0 for number, block in enumerate(blocks))
+    total = sum(heights) + above + (_AXIS + 0.06) * len(blocks) + _TITLE + 2 * style.EDGE
     figure = style.new_figure(width, total, caption)
     grid = figure.subplots(len(blocks), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for number, (axes, block) in enumerate(zip(grid.flat, blocks, strict=True)):
-        _block(axes, block, names, header if width >= _NUMBERS_FROM else "")
-        axes.set_title(block.title)
+        _block(axes, block, names)
+        axes.set_title(lettering.fold(block.title, width / 2, style.SIZE))
         if limits:
             axes.set_xlim(*limits)
-        if number == len(blocks) - 1:
-            axes.set_xlabel(axis)
+        if width >= style.WIDE:
+            _texts(axes, block, names, header if number == 0 else ())
+    grid.flat[-1].set_xlabel(axis)
     return figure
 
 
@@ -112,59 +112,80 @@ def _height(name: str) -> float:
     return (name.count("\n") + 1) * style.LINE + _PAD
 
 
-def _block(axes: Axes, block: Block, names: dict[str, str], header: str) -> None:
+def _middles(block: Block, names: dict[str, str]) -> list[float]:
+    """Where the rows stand: inches from the top of the axes."""
+    middles, place = [], 0.0
+    for row in block.rows:
+        middles.append(place + _height(names[row.name]) / 2)
+        place += _height(names[row.name])
+    return middles
+
+
+def _block(axes: Axes, block: Block, names: dict[str, str]) -> None:
     style.quiet_axes(axes, grid="x")
     axes.spines["left"].set_visible(False)
     axes.yaxis.set_visible(False)
-    place = 0.0
-    beside = axes.get_yaxis_transform()
-    for row in block.rows:
-        height = _height(names[row.name])
-        middle = place + height / 2
+    axes.set_ylim(sum(_height(names[row.name]) for row in block.rows), 0)
+    for row, middle in zip(block.rows, _middles(block, names), strict=True):
         _row(axes, row, middle)
-        axes.text(-0.015, middle, names[row.name], transform=beside, ha="right", va="center")
-        if header:
-            axes.text(1.015, middle, row.text, transform=beside, ha="left", va="center")
-        place += height
-    axes.set_ylim(place, 0)
-    if header:
-        axes.text(1.015, 0, header, transform=beside, ha="left", va="bottom", color=style.GREY)
+        style.write(
+            axes,
+            names[row.name],
+            (0, middle),
+            coords=("axes fraction", "data"),
+            away=(-72 * _GAP, 0),
+            align=("right", "center"),
+        )
     if block.line is not None:
         axes.axvline(block.line, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
-        axes.annotate(
+    if block.line is not None and block.label:
+        style.write(
+            axes,
             block.label,
             (block.line, 0),
-            xycoords=("data", "data"),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            color=style.GREY,
-            annotation_clip=False,
+            away=(0, 2),
+            align=("center", "bottom"),
+            colour=style.GREY,
         )
 
 
-def _row(axes: Axes, row: Row, middle: float) -> None:
-    colour = row.look.colour
-    step = 0.028  # inches that equal values are moved apart
-    for values, marker, size in ((row.dots, "o", 3.0), (row.crosses, "x", 5.0)):
-        for number, value in enumerate(sorted(values)):
-            offset = step * ((number % 3) - 1) + 0.05
-            axes.plot(
-                [value],
-                [middle + offset],
-                marker=marker,
-                markersize=size,
-                markeredgewidth=1.2 if marker == "x" else 0,
-                color=colour,
-                alpha=1 if marker == "x" else 0.55,
-                linestyle="none",
-                clip_on=False,
+def _texts(axes: Axes, block: Block, names: dict[str, str], header: tuple[str, ...]) -> None:
+    """Write the columns of text beside the axes."""
+    offset = _GAP
+    for column in range(len(block.rows[0].texts)):
+        texts = [row.texts[column] for row in block.rows]
+        beside: dict[str, Any] = {"coords": ("axes fraction", "data")}
+        for text, middle in zip(texts, _middles(block, names), strict=True):
+            away = (72 * offset, 0.0)
+            style.write(axes, text, (1, middle), away=away, align=("left", "center"), **beside)
+        if header:
+            style.write(
+                axes,
+                header[column],
+                (1, 0),
+                away=(72 * offset, 2),
+                align=("left", "bottom"),
+                colour=style.GREY,
+                **beside,
             )
+        shown = [*texts, *header[column : column + 1]]
+        offset += max(lettering.width_of(text, style.SIZE) for text in shown) + 2 * _GAP
+
+
+def _row(axes: Axes, row: Row, middle: float) -> None:
+    """Draw the interval, and single values a little below it, apart from each other."""
+    colour = row.look.colour
+    above = middle - (0.03 if row.dots or row.crosses else 0)
+    for number, value in enumerate(sorted(row.dots)):
+        place = middle + 0.05 + _APART * (number % 3 - 1)
+        axes.plot([value], [place], "o", ms=3, mew=0, color=colour, alpha=0.55, clip_on=False)
     if row.reference is not None:
-        axes.plot([row.reference] * 2, [middle - 0.06, middle + 0.06], color=style.GREY, lw=0.8)
+        axes.plot([row.reference] * 2, [middle - 0.06, middle + 0.06], color=style.GREY, lw=0.9)
     if row.mid is None:
         return
     if row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [middle - 0.03] * 2, color=colour, linewidth=1.6)
-    axes.plot([row.mid], [middle - 0.03], **marker_of(row.look, 5.5), clip_on=False)
+        axes.plot([row.low, row.high], [above, above], color=colour, linewidth=1.6)
+    axes.plot([row.mid], [above], clip_on=False, zorder=3, **marker_of(row.look, 5.5))
+    for number, value in enumerate(sorted(row.crosses)):
+        place = middle + 0.05 + _APART * (number % 3 - 1)
+        axes.plot([value], [place], clip_on=False, zorder=4, **style.cross(colour, 4))

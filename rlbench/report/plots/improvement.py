@@ -9,6 +9,7 @@ from rlbench.report.baseline import baseline_name, only_pair
 from rlbench.report.comparison import compare, in_order
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import arrange, by_task
+from rlbench.report.plots.prose import of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,16 +55,15 @@ def draw(
     if not blocks:
         raise NothingSelected("no cell shares a seed with its baseline")
     name = baseline_name(made.baselines, made.labels)
-    pairs = sorted({len(row.seeds) for row in made.rows if row.improvement})
-    n = f"{pairs[0]}" if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
+    pairs = of_seeds(len(row.seeds) for row in made.rows if row.improvement)
     return forest.draw(
         blocks,
         width=width,
         axis=f"P(better than {name})",
-        header="share of pairs   n",
-        caption=f"Share of n={n} paired seeds in which a cell does better than {name}, ties one "
-        "half, with Jeffreys' 95% interval.",
-        limits=(0, 1),
+        header=("share [95%]", "n"),
+        caption=f"Share of the pairs ({pairs}) in which a cell does better than {name}, ties "
+        "one half, with Jeffreys' 95% interval.",
+        limits=(-0.02, 1.02),
     )
 
 
@@ -79,5 +79,5 @@ def _row(entry: Entry, row: Row) -> forest.Row:
         mid=found.mid,
         low=found.low if known else None,
         high=found.high if known else None,
-        text=f"{text}   {len(row.seeds)}",
+        texts=(text, f"{len(row.seeds)}"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report.plots import lettering, style
@@ -11,11 +12,13 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from rlbench.report.plots.panels import Entry
     from rlbench.report.plots.style import Look
 
 _SHARE = 0.3  # of the width of a figure that names at line ends may take
+_NARROWEST = 1.55  # inches of a panel
 _GAP = 0.08  # inches between a line's end and its name
 
 
@@ -35,7 +38,10 @@ def legend(figure: Figure, looks: Mapping[str, Look], width: float, *, lines: bo
     widest = max(
         lettering.width_of(line, style.SIZE) for text in names.values() for line in text.split("\n")
     )
-    columns = max(1, min(len(looks), int(width / (widest + 0.55))))
+    handle = 2.6 if lines else 1.0  # in font sizes, as the space behind it and between columns
+    each = widest + (handle + 0.5 + 1.2) * style.SIZE / 72
+    columns = max(1, min(len(looks), int((width - 0.1) / each)))
+    columns = -(-len(looks) // -(-len(looks) // columns))  # as even rows as these allow
     handles = [
         Line2D([], [], linestyle=look.dash if lines else "none", **look.of_marker(4.5))
         for look in looks.values()
@@ -45,18 +51,50 @@ def legend(figure: Figure, looks: Mapping[str, Look], width: float, *, lines: bo
         list(names.values()),
         loc="outside upper center",
         ncols=columns,
-        handlelength=2.6 if lines else 1.0,
+        handlelength=handle,
         columnspacing=1.2,
         handletextpad=0.5,
     )
 
 
 def shared(entries: Sequence[Entry]) -> dict[str, Look]:
-    """Collect the looks by the short names, which panels share."""
+    """Collect the looks by the short names, which panels share but for how markers are filled."""
     looks: dict[str, Look] = {}
     for entry in entries:
-        looks.setdefault(entry.short, entry.look)
+        looks.setdefault(entry.short, replace(entry.look, fill="full"))
     return looks
+
+
+def columns_of(panels: int, width: float) -> int:
+    """Choose how many panels stand side by side.
+
+    Args:
+        panels: How many there are.
+        width: Of the figure, in inches.
+    """
+    most = max(1, int(width / _NARROWEST))
+    rows = -(-panels // most)
+    return -(-panels // rows)
+
+
+def trim(grid: NDArray[Any], panels: int, below: str, beside: str) -> None:
+    """Title the outer axes of a grid only, and hide those without a panel.
+
+    Args:
+        grid: Axes (rows, columns).
+        panels: How many of them, in reading order, hold something.
+        below: Title of the horizontal axis.
+        beside: Title of the vertical one.
+    """
+    columns = grid.shape[1]
+    for number, axes in enumerate(grid.flat):
+        axes.set_visible(number < panels)
+        if number % columns == 0:
+            axes.set_ylabel(beside)
+        if number + columns >= panels:
+            axes.set_xlabel(below)
+            axes.tick_params(labelbottom=True)
+            axes.xaxis.set_in_layout(number + columns >= grid.size)  # there is room below
 
 
 def fit_at_ends(entries: Sequence[Entry], width: float, height: float) -> bool:
@@ -83,15 +121,14 @@ def at_ends(axes: Axes, ends: Sequence[tuple[float, Entry]], height: float) -> N
     axes.set_ylim(low, high)
     places = apart([(end - low) / (high - low) for end, _ in ends], style.LINE / height)
     for place, (_, entry) in zip(places, ends, strict=True):
-        axes.annotate(
+        style.write(
+            axes,
             entry.name,
-            (1.0, place),
-            xycoords="axes fraction",
-            xytext=(72 * _GAP, 0),
-            textcoords="offset points",
-            va="center_baseline",
-            color=style.dark(entry.look.colour),
-            annotation_clip=False,
+            (1, place),
+            coords="axes fraction",
+            away=(72 * _GAP, 0),
+            align=("left", "center_baseline"),
+            colour=style.dark(entry.look.colour),
         )
 
 

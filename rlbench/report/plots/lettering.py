@@ -43,8 +43,8 @@ def wrap(text: str, width: float, size: float) -> list[str]:
 
 
 def fold(label: str, width: float, size: float) -> str:
-    """Break a label where it is too wide: behind ``+``, a comma or a space, else anywhere."""
-    pieces = re.findall(r"[^+, ]*[+, ]+|[^+, ]+", label)
+    """Break a label where it is too wide: behind ``+``, ``:``, a comma or a space, else anywhere."""
+    pieces = re.findall(r"[^+:, ]*[+:, ]+|[^+:, ]+", label)
     return "\n".join(_filled(pieces, width, size))
 
 

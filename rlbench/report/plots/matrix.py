@@ -10,20 +10,22 @@ from rlbench.report.cells import KINDS, NOT_RUN, labels_of
 from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import lettering, style
 from rlbench.report.plots.panels import MOST, natural, spell
+from rlbench.report.plots.prose import of_seeds
 from rlbench.report.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
     from rlbench.report.cells import Cell
 
 _TILE = 0.46  # inches of its height
 _NAMES = 0.3  # share of the width that names of rows may take
-_NARROWEST = 0.62  # inches of a tile that holds a number
+_NARROWEST = 0.85  # inches of a tile that holds a number
+_WIDEST = 1.4
+_DARK = 0.179  # luminance below which ink is white, else black: a contrast of 4.5 to 1 or more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,30 @@ class _Table:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shades:
+    """Colours of values: the better the darker.
+
+    Attributes:
+        worst: The value of the lightest.
+        best: The value of the darkest.
+        places: Places of numbers.
+    """
+
+    worst: float
+    best: float
+    places: int
+
+    def of(self, value: float) -> tuple[float, float, float]:
+        """Mix the colour of a value."""
+        from matplotlib import colormaps
+
+        span = self.best - self.worst
+        share = (value - self.worst) / span if span else 0.5
+        red, green, blue, _ = colormaps["Blues"](0.05 + 0.8 * share)
+        return red, green, blue
 
 
 def draw(
@@ -55,20 +81,37 @@ def draw(
     values = [cell.score.mid for cell in cells if cell.score is not None]
     if not values:
         raise NothingSelected(f"no run has a {cells[0].metric.name}")
-    height = sum(len(table.rows) * _TILE + 0.45 for table in tables) + 0.2
-    figure = style.new_figure(width, height, _caption(cells))
-    grid = figure.subplots(
-        len(tables),
-        1,
-        squeeze=False,
-        gridspec_kw={"height_ratios": [len(table.rows) for table in tables]},
+    sign = cells[0].metric.sign
+    shades = _Shades(
+        worst=sign * min(sign * value for value in values),
+        best=sign * max(sign * value for value in values),
+        places=places_by_interval(cell.score for cell in cells),
     )
-    colours, scale = _scale(values, cells[0].metric.sign)
-    places = places_by_interval(cell.score for cell in cells)
+    names = [
+        lettering.fold(printable(n) or "-", _NAMES * width, style.SIZE) for n in tables[0].rows
+    ]
+    side = max(lettering.width_of(line, style.SIZE) for n in names for line in n.split("\n"))
+    tile = min((width - side - 0.35) / len(tables[0].columns), _WIDEST)
+    if tile < _NARROWEST:
+        raise NothingSelected(
+            f"{len(tables[0].columns)} columns do not fit into {width:g} inches; give --width, "
+            "turn rows and columns round, or select some"
+        )
+    heads = [
+        lettering.fold(printable(n) or "-", tile - 0.05, style.SIZE) for n in tables[0].columns
+    ]
+    above = (max(head.count("\n") for head in heads) + 1) * style.LINE
+    tall = max(_TILE, *((name.count("\n") + 1) * style.LINE + 0.1 for name in names))
+    deep = tall * len(names)
+    height = len(tables) * (deep + above + 0.35) + 0.1
+    figure = style.new_figure(width, height, _caption(cells))
+    grid = figure.subplots(len(tables), 1, squeeze=False)
     for axes, table in zip(grid.flat, tables, strict=True):
-        _panel(axes, table, colours=colours, scale=scale, places=places, width=width)
-    grid.flat[-1].set_xlabel(across)
-    grid.flat[0].set_ylabel(down)
+        axes.set_box_aspect(deep / (tile * len(heads)))
+        _frame(axes, table, names, heads, (down, across), side=side, above=above)
+        for y, row in enumerate(table.rows):
+            for x, column in enumerate(table.columns):
+                _tile(axes, (x, y), table.cells.get((row, column)), shades)
     return figure
 
 
@@ -117,64 +160,75 @@ def _tables(cells: Sequence[Cell], labels: Sequence[str], down: str, across: str
     ]
 
 
-def _scale(values: Sequence[float], sign: int) -> tuple[Colormap, Normalize]:
-    """Map values to colours: the better the darker, never so dark that tiles look alike."""
-    from matplotlib import colormaps
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
-
-    blues = colormaps["Blues"]
-    shades = [blues(0.06 + 0.8 * step / 63) for step in range(64)]
-    colours = LinearSegmentedColormap.from_list("better", shades if sign > 0 else shades[::-1])
-    low, high = min(values), max(values)
-    return colours, Normalize(low, high if high > low else low + 1)
-
-
-def _panel(
-    axes: Axes, table: _Table, *, colours: Colormap, scale: Normalize, places: int, width: float
+def _frame(
+    axes: Axes,
+    table: _Table,
+    names: Sequence[str],
+    heads: Sequence[str],
+    factors: tuple[str, str],
+    *,
+    side: float,
+    above: float,
 ) -> None:
-    from matplotlib.patches import Rectangle
-
-    axes.set_title(table.title)
-    axes.set_xlim(0, len(table.columns))
-    axes.set_ylim(len(table.rows), 0)
-    axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    """Write names and factors around the tiles, and nothing else of an axis."""
+    axes.set_xlim(0, len(heads))
+    axes.set_ylim(len(names), 0)
     axes.set_xticks([])
     axes.set_yticks([])
-    for y, row in enumerate(table.rows):
-        name = lettering.fold(printable(row) or "-", _NAMES * width, style.SIZE)
-        axes.text(-0.05, y + 0.5, name, ha="right", va="center")
-        for x, column in enumerate(table.columns):
-            cell = table.cells.get((row, column))
-            score = cell.score if cell else None
-            shade = colours(scale(score.mid)) if score else (1.0, 1.0, 1.0, 1.0)
-            axes.add_patch(
-                Rectangle(
-                    (x, y),
-                    1,
-                    1,
-                    facecolor=shade,
-                    edgecolor="white" if score else style.FAINT,
-                    linewidth=1.5,
-                    hatch=None if score else "////",
-                )
-            )
-            dark = style.luminance(shade[:3]) < 0.32
-            axes.text(
-                x + 0.5,
-                y + 0.5,
-                _text(cell, places),
-                ha="center",
-                va="center",
-                color="white" if dark else style.INK,
-                linespacing=1.3,
-            )
-    for x, column in enumerate(table.columns):
-        name = lettering.fold(
-            printable(column) or "-", 0.6 * width / len(table.columns), style.SIZE
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for y, name in enumerate(names):
+        style.write(axes, name, (0, y + 0.5), away=(-5, 0), align=("right", "center"))
+    for x, head in enumerate(heads):
+        style.write(axes, head, (x + 0.5, 0), away=(0, 3), align=("center", "bottom"))
+    down, across = factors
+    style.write(
+        axes,
+        down,
+        (0, len(names) / 2),
+        away=(-72 * (side + 0.1), 0),
+        align=("right", "center"),
+        colour=style.GREY,
+        rotation=90,
+    )
+    style.write(
+        axes,
+        f"{table.title}: {across}" if table.title else across,
+        (len(heads) / 2, 0),
+        away=(0, 72 * above + 4),
+        align=("center", "bottom"),
+        colour=style.GREY,
+    )
+
+
+def _tile(axes: Axes, place: tuple[int, int], cell: Cell | None, shades: _Shades) -> None:
+    """Draw one cell: its number on its colour, or hatched if there is none."""
+    from matplotlib.patches import Rectangle
+
+    x, y = place
+    score = cell.score if cell else None
+    shade = shades.of(score.mid) if score else (1.0, 1.0, 1.0)
+    axes.add_patch(
+        Rectangle(
+            place,
+            1,
+            1,
+            facecolor=shade,
+            edgecolor="white" if score else "#b0b0b0",
+            linewidth=1.5 if score else 0,
+            hatch=None if score else "/////",
         )
-        axes.text(x + 0.5, len(table.rows) + 0.08, name, ha="center", va="top")
+    )
+    axes.text(
+        x + 0.5,
+        y + 0.5,
+        _text(cell, shades.places),
+        ha="center",
+        va="center",
+        color="white" if style.luminance(shade) < _DARK else "black",
+        linespacing=1.3,
+        bbox=None if score else {"fc": "white", "ec": "none", "boxstyle": "square,pad=0.15"},
+    )
 
 
 def _text(cell: Cell | None, places: int) -> str:
@@ -184,19 +238,19 @@ def _text(cell: Cell | None, places: int) -> str:
     if cell.score is None:
         return failed or "no number"
     half = cell.score.half_width
-    spread = fixed(half, places) if half is not None else ""
     text = f"{fixed(cell.score.mid, places)}{'*' if failed else ''}"
-    text += f" ± {spread}" if spread else f" (n={cell.score.n})"
+    if half is None:
+        text += " (n=1)" if cell.score.n == 1 else "\nall equal"
+    else:
+        text += f" ± {fixed(half, places)}"
     return f"{text}\n{failed}" if failed else text
 
 
 def _caption(cells: Sequence[Cell]) -> str:
     metric = cells[0].metric
-    tried = [cell for cell in cells if cell.tried]
-    counts = sorted({len(cell.tried) for cell in tried})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    seeds = of_seeds(len(cell.tried) for cell in cells if cell.tried)
     caption = (
-        f"{metric.name}: mean over n={n} seeds ± half of its 95% t interval; the darker the better."
+        f"{metric.name}: mean over {seeds} ± half of its 95% t interval; the darker the better."
     )
     if any(cell.failed for cell in cells):
         caption += " *: failed runs count with the task's floor."

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlbench.errors import NothingSelected
+from rlbench.report.baseline import but_for_task
 from rlbench.report.cells import labels_of
 from rlbench.report.pairing import task_of
-from rlbench.report.plots import keys, style
-from rlbench.report.plots.panels import natural, spell
+from rlbench.report.plots import keys, lettering, style
+from rlbench.report.plots.panels import arrange, natural, spell
+from rlbench.report.plots.prose import of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +27,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_LINES = 12
+_MOST = 12  # lines of a figure
+_TOGETHER = 3  # lines whose bands can be told apart in one pair of axes
 _THRESHOLDS = 400  # from which a grid does instead of every score
 _LEVEL = 0.95
+_OTHERS: dict[str, Any] = {
+    "color": "#b4b4b4",
+    "linewidth": 0.6,
+    "drawstyle": "steps-post",
+    "zorder": 1.5,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,26 +63,51 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         raise NothingSelected("less is better in some tasks and more in others: no one threshold")
     sign = signs.pop()
     groups = _groups(cells, note)
-    if len(groups) > _LINES:
+    if len(groups) > _MOST:
         raise NothingSelected(
-            f"{len(groups):,} profiles are too many for one figure, which shows up to {_LINES}; "
+            f"{len(groups):,} profiles are too many for one figure, which shows up to {_MOST}; "
             "select some with -e, -l, -k or --set"
         )
     every = np.unique(np.concatenate([v for group in groups.values() for v in group.values()]))
     thresholds = _thresholds(every)
-    figure = style.new_figure(width, 2.4 if width < 5 else 2.8, _caption(groups))
-    axes = figure.subplots()
-    style.quiet_axes(axes, grid="y")
-    metric = cells[0].metric
-    looks = {name: style.look(number) for number, name in enumerate(groups)}
-    for name, scores in groups.items():
-        _line(axes, profile(scores, thresholds, sign), looks[name])
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlim(thresholds[0], thresholds[-1])
-    axes.set_xlabel(f"{metric.name} τ")
-    axes.set_ylabel(f"share of runs with {metric.name} {'>' if sign > 0 else '<'} τ")
-    keys.legend(figure, looks, width)
+    lines = {name: profile(scores, thresholds, sign) for name, scores in groups.items()}
+    looks = _looks(cells, groups)
+    panels = [list(lines)] if len(lines) <= _TOGETHER else [[name] for name in lines]
+    columns = keys.columns_of(len(panels), width)
+    rows = -(-len(panels) // columns)
+    room = (1.7 if width < style.WIDE else 2.1) if len(panels) == 1 else 1.1
+    titles = [
+        lettering.fold(names[0], width / columns - 0.35, style.SIZE) if len(panels) > 1 else ""
+        for names in panels
+    ]
+    above = style.LINE * max(title.count("\n") + 1 for title in titles)
+    height = rows * (room + above + 0.12) + 0.4 + (0.3 if len(panels) == 1 else 0)
+    figure = style.new_figure(width, height, _caption(groups, together=len(panels) == 1))
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, names, title in zip(grid.flat, panels, titles, strict=False):
+        style.quiet_axes(axes, grid="y")
+        axes.set_title(title)
+        for name in lines.keys() - set(names):
+            axes.plot(thresholds, lines[name].shares, **_OTHERS)
+        for name in names:
+            _line(axes, lines[name], looks[name])
+    grid.flat[0].set_ylim(-0.03, 1.03)
+    grid.flat[0].set_xlim(thresholds[0], thresholds[-1])
+    what = cells[0].metric.name
+    keys.trim(grid, len(panels), f"threshold: {what}", f"share {'above' if sign > 0 else 'below'}")
+    if len(panels) == 1:
+        keys.legend(figure, looks, width)
     return figure
+
+
+def _looks(cells: Sequence[Cell], groups: Mapping[str, Mapping[str, Array]]) -> dict[str, Look]:
+    """Give each line the look that its cells have in other figures."""
+    labels = _labels(cells)
+    task = next(iter(next(iter(groups.values()))))
+    of_it = [cell for cell in cells if task_of(cell) == task]
+    entries = [entry for panel in arrange(of_it) for entry in panel.entries]
+    found = {_name(entry.cell, labels): replace(entry.look, fill="full") for entry in entries}
+    return {name: found[name] for name in groups}
 
 
 def profile(scores: Mapping[str, Array], thresholds: Array, sign: int = 1) -> Profile:
@@ -106,10 +140,10 @@ def profile(scores: Mapping[str, Array], thresholds: Array, sign: int = 1) -> Pr
 
 def _groups(cells: Sequence[Cell], note: Callable[[str], None]) -> dict[str, dict[str, Array]]:
     """Collect scores by name and task; only what was tried on every task."""
-    labels = [name for name in labels_of(cells) if name.partition(".")[0] != "task"]
+    labels = _labels(cells)
     found: dict[str, dict[str, Array]] = {}
     for cell in sorted(cells, key=lambda c: [natural(c.columns.get(name, "")) for name in labels]):
-        name = spell(cell, labels) or cell.columns.get("estimator", "all runs")
+        name = _name(cell, labels)
         scores = [seed.score for seed in cell.tried]
         if not scores or any(score is None for score in scores):
             note(f"left out: {name}: a run has no {cell.metric.name}")
@@ -125,6 +159,14 @@ def _groups(cells: Sequence[Cell], note: Callable[[str], None]) -> dict[str, dic
     return complete
 
 
+def _labels(cells: Sequence[Cell]) -> list[str]:
+    return but_for_task(labels_of(cells))
+
+
+def _name(cell: Cell, labels: Sequence[str]) -> str:
+    return spell(cell, labels) or "all runs"
+
+
 def _thresholds(every: Array) -> Array:
     spread = float(every[-1] - every[0]) or max(abs(float(every[0])), 1.0)
     low, high = every[0] - 0.04 * spread, every[-1] + 0.04 * spread
@@ -134,24 +176,24 @@ def _thresholds(every: Array) -> Array:
 
 def _line(axes: Axes, line: Profile, look: Look) -> None:
     axes.fill_between(
-        line.thresholds, line.low, line.high, step="post", color=look.colour, alpha=0.1, linewidth=0
+        line.thresholds, line.low, line.high, step="post", color=look.colour, alpha=0.15, lw=0
     )
     axes.plot(
         line.thresholds,
         line.shares,
         drawstyle="steps-post",
         linestyle=look.dash,
-        markevery=max(1, len(line.thresholds) // 8),
-        **look.of_marker(4),
+        markevery=np.flatnonzero(np.diff(line.shares, prepend=line.shares[0])).tolist(),
+        **look.of_marker(3.5),
     )
 
 
-def _caption(groups: Mapping[str, Mapping[str, Array]]) -> str:
+def _caption(groups: Mapping[str, Mapping[str, Array]], *, together: bool) -> str:
     tasks = {task for group in groups.values() for task in group}
-    counts = sorted({len(v) for group in groups.values() for v in group.values()})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    over = f", mean over {len(tasks)} tasks" if len(tasks) > 1 else ""
+    over = f" on each of {len(tasks)} tasks" if len(tasks) > 1 else ""
+    seeds = of_seeds(len(values) for group in groups.values() for values in group.values())
+    grey = "" if together else " Grey: the others."
     return (
-        f"n={n} seeds{over}; failed runs with the task's floor. Band: Jeffreys' 95% interval, "
-        "point by point."
+        f"Share of runs ({seeds}{over}) better than each threshold, failed ones at the task's "
+        f"floor. Band: Jeffreys' 95% interval, point by point.{grey}"
     )

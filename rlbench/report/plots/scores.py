@@ -8,6 +8,7 @@ from rlbench.errors import NothingSelected
 from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import Panel, arrange, by_task
+from rlbench.report.plots.prose import of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,8 +38,8 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         blocks,
         width=width,
         axis=metric.name,
-        header=f"{metric.name} ± 95%   n",
-        caption=_caption(shown),
+        header=(f"{metric.name} ± 95%", "n"),
+        caption=_caption(shown, bars=any(r.reference is not None for b in blocks for r in b.rows)),
     )
 
 
@@ -89,14 +90,15 @@ def _row(entry: Entry, places: int, start: float | None) -> forest.Row:
         dots=tuple(seed.score for seed in cell.ok if seed.score is not None),
         crosses=tuple(seed.score for seed in cell.failed if seed.score is not None),
         reference=start,
-        text=f"{text}   {len(cell.ok)}/{len(cell.tried)}",
+        texts=(text, f"{len(cell.ok)}/{len(cell.tried)}"),
     )
 
 
-def _caption(cells: Sequence[Cell]) -> str:
-    counts = sorted({len(cell.tried) for cell in cells})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    caption = f"Mean over n={n} seeds with its 95% t interval; dots: seeds."
+def _caption(cells: Sequence[Cell], *, bars: bool) -> str:
+    tried = of_seeds(len(cell.tried) for cell in cells)
+    caption = f"Mean over {tried} with its 95% t interval; dots: seeds."
     if any(cell.failed for cell in cells):
         caption += " Crosses: runs that failed; they count with the task's floor (*)."
+    if bars:
+        caption += " Bars: the start."
     return caption

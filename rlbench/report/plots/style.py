@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SIZE = 8.0  # points; nothing is smaller
 LINE = SIZE * 1.25 / 72  # inches from one line of text to the next
 INK, GREY, FAINT = "#222222", "#5a5a5a", "#e4e4e4"
+WIDE = 4.5  # inches from which a figure is as wide as a page, not a column
 EDGE = 0.04  # inches of white around everything
 
 # Okabe and Ito, "Color universal design" (2008), but for its yellow, which white paper swallows;
@@ -118,11 +119,13 @@ class Look:
 
     def of_marker(self, size: float = 5.0) -> dict[str, Any]:
         """Give the keywords of a line whose markers are this look's."""
+        hollow = self.fill == "none"  # filled with white, or lines would show through
         return {
             "color": self.colour,
             "marker": self.marker,
             "markersize": size,
-            "fillstyle": self.fill,
+            "fillstyle": "full" if hollow else self.fill,
+            "markerfacecolor": "white" if hollow else self.colour,
             "markerfacecoloralt": "white",
             "markeredgewidth": 0.9,
         }
@@ -206,6 +209,54 @@ def quiet_axes(axes: Axes, *, grid: str = "") -> None:
         axes.yaxis.grid(visible=True, color=FAINT, linewidth=0.6)
 
 
+def write(
+    axes: Axes,
+    text: str,
+    place: tuple[float, float],
+    *,
+    away: tuple[float, float] = (0.0, 0.0),
+    align: tuple[Any, Any] = ("center", "center"),
+    colour: str = INK,
+    coords: Any = "data",
+    **more: Any,
+) -> None:
+    """Write text near a place, inside the axes or beside them.
+
+    Args:
+        axes: The axes.
+        text: Of any number of lines.
+        place: In data, or as ``coords`` say.
+        away: From there, in points, to the right and up.
+        align: What of the text stands there, horizontally and vertically.
+        colour: Of the text.
+        coords: See `matplotlib.axes.Axes.annotate`.
+        **more: Other properties of the text.
+    """
+    axes.annotate(
+        text,
+        place,
+        xycoords=coords,
+        xytext=away,
+        textcoords="offset points",
+        ha=align[0],
+        va=align[1],
+        color=colour,
+        annotation_clip=False,
+        **more,
+    )
+
+
+def cross(colour: str, size: float) -> dict[str, Any]:
+    """Give the keywords of the mark of a run that failed."""
+    return {
+        "color": colour,
+        "marker": "x",
+        "markersize": size,
+        "markeredgewidth": 1.4,
+        "linestyle": "none",
+    }
+
+
 def dark(colour: str) -> str:
     """Darken a colour until text in it can be read on white."""
     from matplotlib.colors import to_hex, to_rgb
@@ -220,3 +271,13 @@ def luminance(rgb: tuple[float, float, float]) -> float:
     """Compute the relative luminance of a colour (WCAG 2.1): 0 black, 1 white."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def plain_numbers(axes: Axes) -> None:
+    """Write 0.5, 1 and 2 on a logarithmic axis, where matplotlib would write powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.plots import keys, style
+from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, arrange, by_task
+from rlbench.report.plots.prose import of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,21 +18,24 @@ if TYPE_CHECKING:
 
     from rlbench.report.cells import Cell
 
-_KL = "KL from the base policy (nats a completion)"
+_WIDE_RANGE = 10.0  # largest KL over the least, from which the axis is logarithmic
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Point:
-    """A cell: mean KL of the seeds that ended well, mean metric of all that were tried."""
+    """A cell.
+
+    Attributes:
+        entry: The cell.
+        kl: Its mean KL over the seeds that ended well.
+        value: Its mean over all that were tried.
+        seeds: KL and value of each seed that has both.
+    """
 
     entry: Entry
     kl: float
     value: float
-
-    @property
-    def worth(self) -> float:
-        """The value, larger is better."""
-        return self.entry.cell.metric.sign * self.value
+    seeds: tuple[tuple[float, float], ...]
 
 
 def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) -> Figure:
@@ -39,31 +43,29 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     metric = cells[0].metric
     if metric.key == "kl":
         raise NothingSelected("the KL against itself shows nothing; choose another metric")
-    panels = by_task(arrange(cells))
-    points = [[_point(entry, note) for entry in panel.entries] for panel in panels]
-    shown = [
-        (panel.title, known)
-        for panel, row in zip(panels, points, strict=True)
-        if (known := [point for point in row if point is not None])
-    ]
+    shown: list[tuple[str, list[_Point]]] = []
+    for panel in by_task(arrange(cells)):
+        points = [point for entry in panel.entries if (point := _point(entry, note))]
+        if points:
+            shown.append((panel.title, points))
     if not shown:
         raise NothingSelected(f"no run has both a KL and a {metric.name}")
-    columns = min(len(shown), max(1, int(width / 2.1)))
+    columns = keys.columns_of(len(shown), width)
     rows = -(-len(shown) // columns)
-    height = (2.4 if width < 5 else 3.0) if len(shown) == 1 else 2.0 * rows + 0.3
-    figure = style.new_figure(width, height, _caption([p for _, row in shown for p in row]))
+    room = (1.9 if width < style.WIDE else 2.6) if len(shown) == 1 else 1.5
+    every = [point for _, points in shown for point in points]
+    figure = style.new_figure(width, rows * (room + 0.45) + 0.4, _caption(every))
     grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat[len(shown) :]:
-        axes.set_visible(False)
-    for axes, (title, row) in zip(grid.flat, shown, strict=False):
-        axes.set_title(title)
-        _panel(axes, row)
-    for axes in grid[-1]:
-        axes.set_xlabel(_KL if columns == 1 else "KL (nats)")
-    for axes in grid[:, 0]:
-        axes.set_ylabel(metric.name)
-    looks = {point.entry.name: point.entry.look for _, row in shown for point in row}
-    keys.legend(figure, looks, width, lines=False)
+    logarithmic = _logarithmic(every)
+    for axes, (title, points) in zip(grid.flat, shown, strict=False):
+        axes.set_title(lettering.fold(title, width / columns - 0.35, style.SIZE))
+        if logarithmic:
+            axes.set_xscale("log")
+            style.plain_numbers(axes)
+        _panel(axes, points)
+    scale = ", log scale" if logarithmic else ""
+    keys.trim(grid, len(shown), f"KL (nats a completion{scale})", metric.name)
+    keys.legend(figure, {p.entry.name: p.entry.look for p in every}, width, lines=False)
     return figure
 
 
@@ -82,43 +84,62 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def _point(entry: Entry, note: Callable[[str], None]) -> _Point | None:
-    kl, score = entry.cell.mean("kl"), entry.cell.score
+    cell = entry.cell
+    kl, score = cell.mean("kl"), cell.score
     if kl is None or score is None:
-        note(f"left out: {entry.name} has no {'KL' if kl is None else entry.cell.metric.name}")
+        note(f"left out: {entry.name} has no {'KL' if kl is None else cell.metric.name}")
         return None
-    return _Point(entry=entry, kl=kl, value=score.mid)
+    seeds = [(seed.value("kl"), seed.score) for seed in cell.ok]
+    both = [(x, y) for x, y in seeds if x is not None and y is not None]
+    return _Point(entry=entry, kl=kl, value=score.mid, seeds=tuple(both))
+
+
+def _logarithmic(points: Sequence[_Point]) -> bool:
+    kls = [kl for point in points for kl, _ in point.seeds]
+    return min(kls) > 0 and max(kls) / min(kls) > _WIDE_RANGE
 
 
 def _panel(axes: Axes, points: Sequence[_Point]) -> None:
     style.quiet_axes(axes, grid="y")
     for point in points:
-        for seed in point.entry.cell.ok:
-            kl = seed.value("kl")
-            if kl is not None and seed.score is not None:
-                axes.plot(
-                    [kl], [seed.score], "o", ms=3, color=point.entry.look.colour, alpha=0.45, mew=0
-                )
-    best = front([(point.kl, point.worth) for point in points])
-    axes.plot(
-        [points[number].kl for number in best],
-        [points[number].value for number in best],
-        color=style.GREY,
-        linewidth=0.9,
-        drawstyle="steps-post",
-        zorder=1,
-    )
-    for point in points:
-        axes.plot([point.kl], [point.value], **keys.marker_of(point.entry.look, 7))
+        colour = point.entry.look.colour
+        for kl, value in point.seeds:
+            axes.plot([point.kl, kl], [point.value, value], color=colour, lw=0.6, alpha=0.4)
+            axes.plot([kl], [value], "o", ms=3, mew=0, color=colour, alpha=0.6)
+        axes.plot([point.kl], [point.value], zorder=3, **keys.marker_of(point.entry.look, 6.5))
+        failed = len(point.entry.cell.failed)
+        if failed:
+            style.write(
+                axes,
+                f"{failed}/{len(point.entry.cell.tried)} failed",
+                (point.kl, point.value),
+                away=(6, -1),
+                align=("left", "center"),
+                colour=style.dark(colour),
+            )
+    _front(axes, points)
+
+
+def _front(axes: Axes, points: Sequence[_Point]) -> None:
+    """Draw the border of what is beaten in both by some mean, out to the edges."""
+    sign = points[0].entry.cell.metric.sign
+    best = [points[n] for n in front([(point.kl, sign * point.value) for point in points])]
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    x = [best[0].kl, *(point.kl for point in best), right]
+    y = [low if sign > 0 else high, *(point.value for point in best), best[-1].value]
+    axes.plot(x, y, color=style.GREY, linewidth=0.8, drawstyle="steps-post", zorder=1.5)
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
 
 
 def _caption(points: Sequence[_Point]) -> str:
-    counts = sorted({len(point.entry.cell.tried) for point in points})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    caption = f"Large: means over n={n} seeds; dots: seeds. Line: the Pareto front of the means."
-    failing = [f"{p.entry.name} {len(p.entry.cell.failed)}" for p in points if p.entry.cell.failed]
-    if failing:
-        caption += (
-            f" Failed runs ({', '.join(failing)}) count with the floor in the mean score; "
-            "they have no KL."
-        )
+    cells = [point.entry.cell for point in points]
+    caption = (
+        f"Large: means over {of_seeds(len(cell.tried) for cell in cells)}; dots: seeds. Line: the "
+        "Pareto front of the means, better to its upper left."
+    )
+    if cells[0].metric.sign < 0:
+        caption = caption.replace("upper left", "lower left")
+    if any(cell.failed for cell in cells):
+        caption += " Failed runs count with the task's floor in the mean, and have no KL."
     return caption
