@@ -1,4 +1,4 @@
-"""What stands below a table: what the numbers are, what rows share, and what went wrong."""
+"""What stands below a table: what rows share, and what went wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from rlbench.report.cells import KINDS, NOT_RUN, VERSIONS, Cell, Seed
 from rlbench.report.metric import SCORE
 from rlbench.report.spelling import spell_seeds
 from rlbench.report.suspicion import suspicions
-from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,51 +18,6 @@ _OF_THE_MACHINE = {
     "thread counts": ("threads",),
     "versions of rlbench": ("rlbench",),
 }
-
-_MEANS = {
-    "KL": "KL (nats a completion, from the base policy)",
-    "entropy": "entropy (nats)",
-    "length": "length (tokens)",
-    "s": "s (seconds on the clock, without the shared base policy)",
-}
-
-
-def caption(
-    cells: Sequence[Cell],
-    labels: Sequence[str],
-    columns: Sequence[str],
-    *,
-    ascii_only: bool = False,
-) -> list[str]:
-    """Say what the columns are and what all rows have in common.
-
-    Args:
-        cells: The rows.
-        labels: The columns that differ between them.
-        columns: Every column of the table; no other is explained.
-        ascii_only: Write ``+/-`` for a plus-minus sign.
-
-    Returns:
-        Paragraphs.
-    """
-    same = shared(cells)
-    prompts = same.get("eval_prompts")
-    held_out = f"{int(prompts):,} held-out prompts" if prompts else "held-out prompts"
-    start = " (start: before training)" if "start" in columns else ""
-    means = [text for name, text in _MEANS.items() if name in columns]
-    paragraphs = [
-        f"score: the task's own, greedy, on {held_out}, at the end{start}; mean "
-        f"over seeds, {'+/-' if ascii_only else '±'} the half-width of its 95% Student t interval. "
-        f"n: seeds that ended well/tried. {', '.join(means)}: mean{'s' if len(means) > 1 else ''} "
-        "over the seeds that ended well."
-    ]
-    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
-    if len(cells) == 1:
-        common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same and kind not in labels]
-    common += [f"{name}={same[name]}" for name in _changed(same)]
-    if common:
-        paragraphs.append(f"{'All rows' if len(cells) > 1 else 'With'}: {', '.join(common)}.")
-    return paragraphs
 
 
 def shared(cells: Sequence[Cell]) -> dict[str, str]:
@@ -99,6 +53,27 @@ def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
     ]
 
 
+def failure_rates(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+    """Say how often rows fail, with the uncertainty of few seeds; nothing where none did.
+
+    Args:
+        cells: The rows.
+        labels: The columns that name a row.
+
+    Returns:
+        One paragraph at most.
+    """
+    from rlbench.stats import failure_interval
+
+    rates = []
+    for cell in cells:
+        if cell.failed:
+            rate = failure_interval(len(cell.failed), len(cell.tried))
+            bounds = f"[{rate.low:.2f}, {rate.high:.2f}]"
+            rates.append(f"{name_of(cell, labels)} {rate.mid:.2f} {bounds}")
+    return [f"Failure rate with Jeffreys' 95% interval: {'; '.join(rates)}."] if rates else []
+
+
 def name_of(cell: Cell, labels: Sequence[str]) -> str:
     """Name a row by the columns that differ."""
     return ", ".join(
@@ -106,15 +81,6 @@ def name_of(cell: Cell, labels: Sequence[str]) -> str:
         for name in labels
         if (value := cell.columns.get(name))
     )
-
-
-def _changed(same: dict[str, str]) -> list[str]:
-    """Name the settings that are not at their default."""
-    return [
-        option.name
-        for option in Settings.options()
-        if option.name in same and same[option.name] != option.spell(option.default)
-    ]
 
 
 def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:

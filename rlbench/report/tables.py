@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
+from rlbench.report import columns as _columns
 from rlbench.report import layout
-from rlbench.report.cells import KINDS, KINDS_OF_RUNS, NOT_RUN, NUMBERS, Cell, labels_of
+from rlbench.report.best import BestSet, best_set
+from rlbench.report.caption import caption
+from rlbench.report.cell_data import FORMATS as DATA_FORMATS
+from rlbench.report.cell_data import cell_record, data
+from rlbench.report.cells import Cell, labels_of
+from rlbench.report.columns import Column, Row, score_text
 from rlbench.report.folding import fold, width_of
-from rlbench.report.notes import caption, name_of, notes, shared
+from rlbench.report.notes import failure_rates, name_of, notes
+from rlbench.report.pairing import task_of
 from rlbench.report.spelling import printable
-from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-DATA_FORMATS = ("csv", "tsv", "json")
+    from rlbench.stats import Interval
 
-# beside the score, in the formats for programs
-_MEANS = ("reward_mean", "kl_nats", "entropy", "length", "wall_s")
+__all__ = [
+    "DATA_FORMATS",
+    "arranged",
+    "cell_record",
+    "check_format",
+    "ranked",
+    "remarks",
+    "score_text",
+    "table",
+]
 
 # columns that may be left out, the first one first, where a table is too wide
 _EXPENDABLE = ("s", "length", "entropy", "start")
 _ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
-
-
-@dataclass(frozen=True)
-class _Column:
-    """One column of a table: what it is called and what it says of a cell."""
-
-    name: str
-    say: Callable[[Cell], str]
-    number: bool = True
-    folded: bool = False  # its text has line breaks that are meant
 
 
 def table(
@@ -47,73 +47,65 @@ def table(
     width: int | None = None,
     *,
     ascii_only: bool = False,
+    iqm: bool = False,
 ) -> str:
-    """Show cells, the best first.
+    """Show cells, task by task, in each the best first.
 
     The columns are what differs between the cells (estimator, loss and KL controller if nothing
     does), the seeds that ended well out of those that were tried, the score before training, the
-    score at the end with its 95% interval, KL, entropy, length and seconds. Failed seeds count with
-    the task's floor. Order goes by the score in full precision, see `ranked`.
+    metric at the end with its 95% interval, whether the row is among the best (see
+    `best.best_set`; in bold where the format has bold), KL, entropy, length and seconds; those of
+    which no row has a number are left out. Failed seeds count with the task's floor. Order goes by
+    the metric in full precision, see `ranked`.
 
     Args:
         cells: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision; what
+            these hold: `cell_data.data`.
         width: The most columns of the terminal; columns of less weight are left out, and named, to
             fit. Where that is not enough, ``simple`` names each row in one column, folded, as the
             notes name it. Nothing is ever cut. None means no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.
+        iqm: Show the interquartile mean too, with its interval, from 5 seeds on.
 
     Returns:
         The table with its caption and notes, without a newline at the end. ``csv`` and ``tsv`` hold
-        the rows only.
+        the rows only; `remarks` are what a reader of them has to know besides. The order of the
+        cells changes nothing.
 
     Raises:
         UsageError: There is no such format.
     """
     check_format(format)
-    labels = labels_of(cells)
-    rows = ranked(cells, labels)
-    if format in DATA_FORMATS:
-        return _data(rows, labels, format)
-    columns = _columns(rows, labels, "+/-" if ascii_only else "±")
-    body = _body(rows, columns, format)
+    ordered, labels = arranged(cells)
+    best = best_set(ordered)
+    rows = _rows(ordered, best, iqm=iqm)
+    bold = layout.has_strong(format)
+    sign = "+/-" if ascii_only else "±"
+    numbers = _columns.numbers(
+        rows, sign, marked=bool(best.standings) and not best.reason and not bold, iqm=iqm
+    )
+    columns = [*_columns.labels(labels), *numbers]
     left_out: list[str] = []
-    for name in _EXPENDABLE:
-        if width is None or layout.widest(body) <= width:
-            break
-        columns = [column for column in columns if column.name != name]
-        left_out.append(name)
-        body = _body(rows, columns, format)
-    if format == "simple" and width is not None and layout.widest(body) > width:
-        numbers = _columns(rows, [], "+/-" if ascii_only else "±")
-        columns, left_out = _with_names_folded(rows, labels, numbers, width)
-        body = _body(rows, columns, format)
+    if format not in DATA_FORMATS and width is not None:
+        columns, left_out = _fitting(rows, labels, numbers, format, width)
     shown = [column.name for column in columns]
-    below = [*caption(rows, labels, shown, ascii_only=ascii_only), *notes(rows, labels)]
+    below = caption(rows, labels, shown, best, sign=sign, bold=bold)
+    below += [*failure_rates(ordered, labels), *notes(ordered, labels)]
+    if format in DATA_FORMATS:
+        return data(rows, labels, best, below, format, iqm=iqm)
     if left_out:
         below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
-    return f"{body}\n\n{prose}"
+    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
+    return layout.page(
+        *_texts(rows, columns, format), below=below, format=format, width=prose_width
+    )
 
 
-def _with_names_folded(
-    rows: Sequence[Cell], labels: Sequence[str], numbers: list[_Column], width: int
-) -> tuple[list[_Column], list[str]]:
-    """Put all labels into one column that takes what the numbers leave; name what is left out."""
-    longest = max(width_of(printable(name_of(cell, labels))) for cell in rows)
-    left_out: list[str] = []
-    for name in ("", *_EXPENDABLE):
-        if name:
-            numbers = [column for column in numbers if column.name != name]
-            left_out.append(name)
-        room = width - layout.widest(_body(rows, numbers, "simple")) - 2
-        if room >= min(longest, _ENOUGH):
-            break
-
-    def say(cell: Cell) -> str:
-        return fold(printable(name_of(cell, labels)), room)
-
-    return [_Column("cell", say, number=False, folded=True), *numbers], left_out
+def remarks(cells: Sequence[Cell]) -> list[str]:
+    """List what a reader of the bare rows has to know before believing the numbers."""
+    ordered, labels = arranged(cells)
+    return [*failure_rates(ordered, labels), *notes(ordered, labels)]
 
 
 def check_format(name: str) -> None:
@@ -124,6 +116,17 @@ def check_format(name: str) -> None:
 
     if name not in tabulate_formats:
         raise UsageError.unknown("format", name, [*tabulate_formats, *DATA_FORMATS])
+
+
+def arranged(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
+    """Order cells by task, in each the best first, and name the columns in which they differ.
+
+    Returns:
+        The same however the cells came. The task is the first of the columns if it is one.
+    """
+    canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))
+    labels = sorted(labels_of(canonical), key=lambda name: name != "task")
+    return sorted(ranked(canonical, labels), key=lambda cell: _natural(task_of(cell))), labels
 
 
 def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
@@ -143,119 +146,92 @@ def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
     return sorted(cells, key=key)
 
 
-def _body(rows: Sequence[Cell], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `table`
-    """Lay out the table itself."""
-    header = [layout.escape(column.name, format) for column in columns]
-    texts = [
-        [
-            column.say(cell) if column.folded else layout.escape(column.say(cell), format)
-            for column in columns
-        ]
-        for cell in rows
+def _rows(cells: Sequence[Cell], best: BestSet, *, iqm: bool) -> list[Row]:
+    standings = best.standings or [None] * len(cells)
+    return [
+        Row(cell=cell, standing=standing, iqm=_iqm(cell) if iqm else None)
+        for cell, standing in zip(cells, standings, strict=True)
     ]
-    return layout.lay_out(header, texts, [column.number for column in columns], format)
 
 
-def _columns(rows: Sequence[Cell], labels: Sequence[str], sign: str) -> list[_Column]:
-    """Choose the columns of a table for people, each with one number of places."""
-    score = layout.places_by_interval(cell.score for cell in rows)
-    columns = [
-        _Column(name, lambda cell, name=name: cell.columns.get(name, layout.MISSING), number=False)  # type: ignore[misc]  # mypy can't type a default in a lambda
-        for name in labels
-    ]
-    columns += [
-        _Column("n", lambda cell: f"{len(cell.ok)}/{len(cell.tried)}"),
-        _mean_column("start", "score_start", rows, places=score),
-        _Column("score", lambda cell: score_text(cell, score)),
-        _Column(f"{sign}95%", lambda cell: _spread(cell, score)),
-        _mean_column("KL", "kl", rows),
-        _mean_column("entropy", "entropy", rows),
-        _mean_column("length", "length", rows),
-        _mean_column("s", "wall_s", rows),
-    ]
-    return columns
+def _iqm(cell: Cell) -> Interval | None:
+    """Compute the interquartile mean of all tried seeds; None where one is unknown, or for few."""
+    from rlbench.stats import iqm_interval
+    from rlbench.stats.robust import FEWEST
+
+    values = [seed.score for seed in cell.tried if seed.score is not None]
+    if cell.score is None or len(values) < FEWEST:
+        return None
+    return iqm_interval(values)
 
 
-def _mean_column(title: str, name: str, rows: Sequence[Cell], places: int | None = None) -> _Column:
-    """Make a column of means over the seeds that ended well."""
-    means = [mean for cell in rows if (mean := cell.mean(name)) is not None]
-    digits = layout.places_by_size(means) if places is None else places
+def _fitting(
+    rows: Sequence[Row],
+    labels: Sequence[str],
+    numbers: list[Column],
+    format: str,  # noqa: A002 - as in `table`
+    width: int,
+) -> tuple[list[Column], list[str]]:
+    """Choose the columns that fit, and name those that are left out."""
+    columns = [*_columns.labels(labels), *numbers]
+    left_out: list[str] = []
+    for name in _EXPENDABLE:
+        if _width(rows, columns, format) <= width:
+            return columns, left_out
+        if any(column.name == name for column in columns):
+            columns = [column for column in columns if column.name != name]
+            left_out.append(name)
+    if format == "simple" and _width(rows, columns, format) > width:
+        return _with_names_folded(rows, labels, numbers, width)
+    return columns, left_out
 
-    def say(cell: Cell) -> str:
-        mean = cell.mean(name)
-        return layout.MISSING if mean is None else layout.fixed(mean, digits)
 
-    return _Column(title, say)
+def _with_names_folded(
+    rows: Sequence[Row], labels: Sequence[str], numbers: list[Column], width: int
+) -> tuple[list[Column], list[str]]:
+    """Put all labels into one column that takes what the numbers leave; name what is left out."""
+    longest = max(width_of(printable(name_of(row.cell, labels))) for row in rows)
+    left_out: list[str] = []
+    for name in ("", *_EXPENDABLE):
+        if any(column.name == name for column in numbers):
+            numbers = [column for column in numbers if column.name != name]
+            left_out.append(name)
+        room = width - _width(rows, numbers, "simple") - 2
+        if room >= min(longest, _ENOUGH):
+            break
+
+    def say(row: Row) -> str:
+        return fold(printable(name_of(row.cell, labels)), room)
+
+    return [Column(name="cell", say=say, number=False, folded=True), *numbers], left_out
 
 
-def score_text(cell: Cell, places: int) -> str:
-    """The score, with a mark if failures are in it."""
-    if not cell.tried:
-        return NOT_RUN
-    if cell.score is None:
-        return "failed"
-    return layout.fixed(cell.score.mid, places) + ("*" if cell.failed else "")
+def _width(rows: Sequence[Row], columns: Sequence[Column], format: str) -> int:  # noqa: A002 - as in `table`
+    return layout.widest(layout.lay_out(*_texts(rows, columns, format), format))
 
 
-def _spread(cell: Cell, places: int) -> str:
-    """Half the width of the interval, or why there is none."""
-    if not cell.tried:
-        return layout.MISSING
-    if not cell.ok:
-        return "failed"
-    if cell.score is None:
-        return layout.MISSING
-    if cell.score.n == 1:
-        return "n=1"
-    half = cell.score.half_width
-    return "all equal" if half is None else layout.fixed(half, places)
+def _texts(
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    format: str,  # noqa: A002 - as in `table`
+) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Write the header, the texts of all rows, and which columns stand flush right."""
+
+    def text(row: Row, column: Column) -> str:
+        if column.folded:
+            return column.say(row)
+        escaped = layout.escape(column.say(row), format)
+        among_best = row.standing is not None and bool(row.standing.among_best)
+        return layout.strong(escaped, format) if column.bold and among_best else escaped
+
+    return (
+        [layout.escape(column.name, format) for column in columns],
+        [[text(row, column) for column in columns] for row in rows],
+        [column.number for column in columns],
+    )
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
     """Sort key by which run2 comes before run10."""
     parts = re.split(r"([0-9]+)", text)
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
-
-
-def _data(rows: Sequence[Cell], labels: Sequence[str], format: str) -> str:  # noqa: A002 - as above
-    """Write rows for programs: full precision, nothing rounded, nothing marked."""
-    records = [cell_record(cell, labels) for cell in rows]
-    if format == "json":
-        document = {"rows": records, "shared": shared(rows), "notes": notes(rows, labels)}
-        return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    buffer = io.StringIO()
-    writer = csv.DictWriter(
-        buffer,
-        fieldnames=list(records[0]) if records else labels,
-        delimiter="," if format == "csv" else "\t",
-        lineterminator="\n",
-    )
-    writer.writeheader()
-    for record in records:
-        writer.writerow(
-            {k: " ".join(map(str, v)) if isinstance(v, list) else v for k, v in record.items()}
-        )
-    return buffer.getvalue().removesuffix("\n")
-
-
-def cell_record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
-    """One cell as plain data."""
-    kinds = [kind for kind in KINDS if kind in KINDS_OF_RUNS or kind in cell.columns]
-    settings = [option.name for option in Settings.options()]
-    names = list(dict.fromkeys([*kinds, *labels, *settings]))
-    score, of_ok = cell.score, cell.score_of_ok
-    certain = score is not None and score.half_width is not None
-    return {
-        **{name: cell.columns.get(name) for name in names},
-        "ok": len(cell.ok),
-        "tried": len(cell.tried),
-        "not_run": len(cell.seeds) - len(cell.tried),
-        "seeds": [seed.number for seed in cell.tried],
-        "failed_seeds": [seed.number for seed in cell.failed],
-        "score_start": cell.mean("score_start"),
-        "score": score.mid if score else None,
-        "score_low": score.low if score and certain else None,
-        "score_high": score.high if score and certain else None,
-        "score_of_ok": of_ok.mid if of_ok else None,
-        **{name: cell.mean(NUMBERS[name]) for name in _MEANS},
-    }

@@ -12,6 +12,8 @@ from rlbench.stats.sample import check_resamples, table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+PIECE = 1 << 18  # statistics at a time: two megabytes, which stay in the processor's cache
+
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
     """Adjust p-values by Holm's step-down rule.
@@ -88,9 +90,12 @@ def max_t(
     order = np.argsort(observed, kind="stable")  # weakest first
     ranked, threshold = values[:, order], observed[order] - TIE
     extreme, count = np.zeros(k, dtype=np.int64), 0
+    rows = max(PIECE // k, 1)
     for signs in flips(n, resamples, rng):
-        largest = np.maximum.accumulate(np.abs(signs @ ranked), axis=1)
-        extreme += (largest >= threshold).sum(axis=0)
+        for start in range(0, len(signs), rows):
+            largest = np.abs(signs[start : start + rows] @ ranked)
+            np.maximum.accumulate(largest, axis=1, out=largest)
+            extreme += (largest >= threshold).sum(axis=0)
         count += len(signs)
     drawn = int(n > ENUMERATED)  # the data themselves count as one of the drawn flips
     p = (extreme + drawn) / (count + drawn)

