@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.errors import NothingSelected
-from rlbench.report.terminal import can_write, columns, emit, is_terminal, say
+from rlbench.errors import NothingSelected, UsageError
+from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
+    from rlbench.grid.normalisation import Scale
     from rlbench.grid.store import Record
+    from rlbench.report.cells import Cell
     from rlbench.report.metric import Direction, Metric
 
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
   rlbench table results/local --format github
   rlbench table -e gae -e rloo -l clip --iqm
   rlbench table --metric kl_nats
+  rlbench table results/atari --suite --normalise random_human.csv
 A name selects all its variants; with options, those that have these values."""
 )
 @selecting.folder
@@ -30,6 +34,14 @@ A name selects all its variants; with options, those that have these values."""
 @flags.metric
 @flags.direction
 @click.option("--iqm", is_flag=True, help="Show the interquartile mean too (5 seeds or more).")
+@click.option("--suite", is_flag=True, help="One row an algorithm, over all tasks.")
+@click.option(
+    "--normalise",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="For --suite: scores that count as 0 and 1: task,low,high (csv or json).",
+)
 @flags.format_
 @flags.width
 def table(
@@ -42,16 +54,26 @@ def table(
     metric: str,
     direction: Direction | None,
     iqm: bool,
+    suite: bool,
+    normalise: Path | None,
     format_: str,
     max_width: int | None,
     **axes: tuple[str, ...],
 ) -> None:
-    """Show the results in a folder, one row a cell."""
+    """Show the results in a folder, one row a cell, or one row an algorithm over all tasks."""
+    from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
 
     check_format(format_)
     what = metric_named(metric, direction)
+    if normalise is not None and not suite:
+        raise UsageError("--normalise is for --suite; rlbench import has one for single cells")
+    if suite and iqm:
+        raise UsageError("--suite shows the IQM anyway; leave --iqm")
+    if normalise is not None and what.key != "score":
+        raise UsageError(f"--normalise is for scores, not for {what.name}")
+    scales = read_normalisation(normalise) if normalise else None
     chosen = selecting.choose(
         selecting.read(selecting.root(folder, out)),
         axes=axes,
@@ -59,7 +81,10 @@ def table(
         settings=settings,
         plugins=plugins,
     )
-    print_table(chosen, format_, max_width, metric=what, iqm=iqm)
+    if suite:
+        _print_suite(chosen, format_, max_width, metric=what, scales=scales)
+    else:
+        print_table(chosen, format_, max_width, metric=what, iqm=iqm)
 
 
 def print_table(
@@ -71,21 +96,47 @@ def print_table(
     iqm: bool = False,
 ) -> None:
     """Print the table; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.cells import cells
     from rlbench.report.metric import SCORE
     from rlbench.report.tables import remarks, table
 
-    for record in records:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    shown = cells(records, metric or SCORE)
-    if not shown:
-        raise NothingSelected("none of these folders holds a run that can be read")
+    shown = _cells(records, metric or SCORE)
     width = _width(format_, max_width)
     emit(table(shown, format_, width, ascii_only=not can_write("±"), iqm=iqm))
     if format_ in ("csv", "tsv"):
         for line in remarks(shown):
             say(line)
+
+
+def _print_suite(
+    records: list[Record],
+    format_: str,
+    max_width: int | None,
+    *,
+    metric: Metric,
+    scales: Mapping[str, Scale] | None,
+) -> None:
+    """Print the suite; where its format has no room for notes, they go to stderr."""
+    from rlbench.report.suite import suite
+    from rlbench.report.suite_table import remarks, suite_table
+
+    made = suite(_cells(records, metric), scales)
+    emit(suite_table(made, format_, _width(format_, max_width)))
+    if format_ in ("csv", "tsv"):
+        for line in remarks(made):
+            say(line)
+
+
+def _cells(records: list[Record], metric: Metric) -> list[Cell]:
+    """Group the runs; what can't be read is said."""
+    from rlbench.report.cells import cells
+
+    for record in records:
+        if record.problem:
+            say(f"warning: {record.problem}")
+    shown = cells(records, metric)
+    if not shown:
+        raise NothingSelected("none of these folders holds a run that can be read")
+    return shown
 
 
 def _width(format_: str, given: int | None) -> int | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from rlbench.report import layout
 from rlbench.report.cells import NOT_RUN, Cell
 from rlbench.report.figures import half_width
+from rlbench.report.fitting import Column
 from rlbench.report.metric import SCORE
 from rlbench.report.pairing import task_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlbench.report.best import Standing
     from rlbench.stats import Interval
@@ -38,29 +39,10 @@ class Row:
     iqm: Interval | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column.
-
-    Attributes:
-        name: Its header.
-        say: What it says of a row.
-        number: Whether it stands flush right.
-        folded: Whether its text has line breaks that are meant.
-        bold: Whether it is bold in the rows that are among the best.
-    """
-
-    name: str
-    say: Callable[[Row], str]
-    number: bool = True
-    folded: bool = False
-    bold: bool = False
-
-
-def labels(names: Sequence[str]) -> list[Column]:
+def labels(names: Sequence[str]) -> list[Column[Row]]:
     """Make the columns that tell rows apart."""
 
-    def label(name: str) -> Column:
+    def label(name: str) -> Column[Row]:
         return Column(
             name=name, say=lambda row: row.cell.columns.get(name, layout.MISSING), number=False
         )
@@ -68,7 +50,7 @@ def labels(names: Sequence[str]) -> list[Column]:
     return [label(name) for name in names]
 
 
-def numbers(rows: Sequence[Row], sign: str, *, marked: bool, iqm: bool) -> list[Column]:
+def numbers(rows: Sequence[Row], sign: str, *, marked: bool, iqm: bool) -> list[Column[Row]]:
     """Make the columns that are no labels; one that is empty in all rows is left out.
 
     Args:
@@ -90,7 +72,7 @@ def numbers(rows: Sequence[Row], sign: str, *, marked: bool, iqm: bool) -> list[
     shown = [
         Column(name="n", say=lambda row: f"{len(row.cell.ok)}/{len(row.cell.tried)}"),
         *(_means("start", "score_start", rows, places) if of_score else []),
-        Column(name=metric.name, say=mean, bold=True),
+        Column(name=metric.name, say=mean, bold=_is_best),
         Column(name=f"{sign}95%", say=spread),
         *([Column(name="best", say=_mark, number=False)] if marked else []),
         *(_iqm(places) if iqm else []),
@@ -122,7 +104,7 @@ def _places(rows: Sequence[Row]) -> dict[str, int]:
 
 def _means(
     title: str, key: str, rows: Sequence[Row], places: Mapping[str, int] | None = None
-) -> list[Column]:
+) -> list[Column[Row]]:
     """Make a column of means over the seeds that ended well; none if no row has one."""
     means = [mean for row in rows if (mean := row.cell.mean(key)) is not None]
     if not means:
@@ -147,13 +129,17 @@ def _spread(cell: Cell, places: int) -> str:
     return layout.MISSING if cell.score is None else half_width(cell.score, places)
 
 
+def _is_best(row: Row) -> bool:
+    return row.standing is not None and bool(row.standing.among_best)
+
+
 def _mark(row: Row) -> str:
     if row.standing is None or row.standing.among_best is None:
         return OPEN
     return AMONG_BEST if row.standing.among_best else ""
 
 
-def _iqm(places: Mapping[str, int]) -> list[Column]:
+def _iqm(places: Mapping[str, int]) -> list[Column[Row]]:
     def value(row: Row) -> str:
         if row.iqm is None:
             return layout.MISSING

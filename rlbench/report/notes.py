@@ -76,10 +76,15 @@ def failure_rates(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
 
 def name_of(cell: Cell, labels: Sequence[str]) -> str:
     """Name a row by the columns that differ."""
+    return named(cell.columns, labels)
+
+
+def named(columns: Mapping[str, str], labels: Sequence[str]) -> str:
+    """Name what has these columns by some of them."""
     return ", ".join(
         value if name in KINDS else f"{name}={value}"
         for name in labels
-        if (value := cell.columns.get(name))
+        if (value := columns.get(name))
     )
 
 

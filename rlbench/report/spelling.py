@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -36,3 +37,9 @@ def spell_seeds(seeds: Iterable[int]) -> str:
 def printable(text: str) -> str:
     """Escape what moves a terminal's cursor, line breaks included: a line stays one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Sort key by which run2 comes before run10."""
+    parts = re.split(r"([0-9]+)", text)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
@@ -14,11 +13,11 @@ from rlbench.report.caption import caption
 from rlbench.report.cell_data import FORMATS as DATA_FORMATS
 from rlbench.report.cell_data import cell_record, data
 from rlbench.report.cells import Cell, labels_of
-from rlbench.report.columns import Column, Row, score_text
-from rlbench.report.folding import fold, width_of
+from rlbench.report.columns import Row, score_text
+from rlbench.report.fitting import Sacrifice, fitting, texts
 from rlbench.report.notes import failure_rates, name_of, notes
 from rlbench.report.pairing import task_of
-from rlbench.report.spelling import printable
+from rlbench.report.spelling import natural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +37,6 @@ __all__ = [
 
 # columns that may be left out, the first one first, where a table is too wide
 _EXPENDABLE = ("s", "length", "entropy", "start")
-_ENOUGH = 28  # columns for a name that is folded; for fewer, a number is left out
 
 
 def table(
@@ -85,10 +83,16 @@ def table(
     numbers = _columns.numbers(
         rows, sign, marked=bool(best.standings) and not best.reason and not bold, iqm=iqm
     )
-    columns = [*_columns.labels(labels), *numbers]
-    left_out: list[str] = []
+    columns, left_out = [*_columns.labels(labels), *numbers], list[str]()
     if format not in DATA_FORMATS and width is not None:
-        columns, left_out = _fitting(rows, labels, numbers, format, width)
+        columns, left_out = fitting(
+            rows,
+            _columns.labels(labels),
+            numbers,
+            _sacrifice(labels),
+            format=format,
+            width=width,
+        )
     shown = [column.name for column in columns]
     below = caption(rows, labels, shown, best, sign=sign, bold=bold)
     below += [*failure_rates(ordered, labels), *notes(ordered, labels)]
@@ -97,8 +101,17 @@ def table(
     if left_out:
         below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
     prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
-    return layout.page(
-        *_texts(rows, columns, format), below=below, format=format, width=prose_width
+    return layout.page(*texts(rows, columns, format), below=below, format=format, width=prose_width)
+
+
+def _sacrifice(labels: Sequence[str]) -> Sacrifice[Row]:
+    """Give up columns of less weight, then fold the labels into one column."""
+    return Sacrifice(
+        names=_EXPENDABLE,
+        whole=len(_EXPENDABLE),
+        title="cell",
+        name=lambda row: name_of(row.cell, labels),
+        enough=28,
     )
 
 
@@ -126,7 +139,7 @@ def arranged(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:
     """
     canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))
     labels = sorted(labels_of(canonical), key=lambda name: name != "task")
-    return sorted(ranked(canonical, labels), key=lambda cell: _natural(task_of(cell))), labels
+    return sorted(ranked(canonical, labels), key=lambda cell: natural(task_of(cell))), labels
 
 
 def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
@@ -140,7 +153,7 @@ def ranked(cells: Sequence[Cell], labels: Sequence[str]) -> list[Cell]:
         return (
             best_first,
             bool(cell.failed),
-            [_natural(cell.columns.get(name, "")) for name in labels],
+            [natural(cell.columns.get(name, "")) for name in labels],
         )
 
     return sorted(cells, key=key)
@@ -163,75 +176,3 @@ def _iqm(cell: Cell) -> Interval | None:
     if cell.score is None or len(values) < FEWEST:
         return None
     return iqm_interval(values)
-
-
-def _fitting(
-    rows: Sequence[Row],
-    labels: Sequence[str],
-    numbers: list[Column],
-    format: str,  # noqa: A002 - as in `table`
-    width: int,
-) -> tuple[list[Column], list[str]]:
-    """Choose the columns that fit, and name those that are left out."""
-    columns = [*_columns.labels(labels), *numbers]
-    left_out: list[str] = []
-    for name in _EXPENDABLE:
-        if _width(rows, columns, format) <= width:
-            return columns, left_out
-        if any(column.name == name for column in columns):
-            columns = [column for column in columns if column.name != name]
-            left_out.append(name)
-    if format == "simple" and _width(rows, columns, format) > width:
-        return _with_names_folded(rows, labels, numbers, width)
-    return columns, left_out
-
-
-def _with_names_folded(
-    rows: Sequence[Row], labels: Sequence[str], numbers: list[Column], width: int
-) -> tuple[list[Column], list[str]]:
-    """Put all labels into one column that takes what the numbers leave; name what is left out."""
-    longest = max(width_of(printable(name_of(row.cell, labels))) for row in rows)
-    left_out: list[str] = []
-    for name in ("", *_EXPENDABLE):
-        if any(column.name == name for column in numbers):
-            numbers = [column for column in numbers if column.name != name]
-            left_out.append(name)
-        room = width - _width(rows, numbers, "simple") - 2
-        if room >= min(longest, _ENOUGH):
-            break
-
-    def say(row: Row) -> str:
-        return fold(printable(name_of(row.cell, labels)), room)
-
-    return [Column(name="cell", say=say, number=False, folded=True), *numbers], left_out
-
-
-def _width(rows: Sequence[Row], columns: Sequence[Column], format: str) -> int:  # noqa: A002 - as in `table`
-    return layout.widest(layout.lay_out(*_texts(rows, columns, format), format))
-
-
-def _texts(
-    rows: Sequence[Row],
-    columns: Sequence[Column],
-    format: str,  # noqa: A002 - as in `table`
-) -> tuple[list[str], list[list[str]], list[bool]]:
-    """Write the header, the texts of all rows, and which columns stand flush right."""
-
-    def text(row: Row, column: Column) -> str:
-        if column.folded:
-            return column.say(row)
-        escaped = layout.escape(column.say(row), format)
-        among_best = row.standing is not None and bool(row.standing.among_best)
-        return layout.strong(escaped, format) if column.bold and among_best else escaped
-
-    return (
-        [layout.escape(column.name, format) for column in columns],
-        [[text(row, column) for column in columns] for row in rows],
-        [column.number for column in columns],
-    )
-
-
-def _natural(text: str) -> list[tuple[int, int, str]]:
-    """Sort key by which run2 comes before run10."""
-    parts = re.split(r"([0-9]+)", text)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part]
