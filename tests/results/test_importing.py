@@ -396,3 +396,8 @@ def test_an_imported_run_is_never_outdated_and_says_where_it_comes_from(tmp_path
     shown = rlbench("show", "run", record.run_id, "-o", out).stdout
     assert shown.rstrip().endswith("made elsewhere; imported from x.csv, line 2")
     assert "rlbench run" not in shown
+
+
+def test_equal_scores_from_elsewhere_are_no_suspicion(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na,0,0\na,1,0\na,2,0\n")
+    assert "Same curves" not in rlbench("table", out).stdout
