@@ -71,6 +71,7 @@ def tree() -> str:
 
 PARTS = {
     "reference": lambda: shell("table", "results/reference"),
+    "compare": lambda: shell("compare", "results/reference", "--baseline", "group+clip"),
     "list": lambda: shell("list"),
     "run-help": lambda: shell("run", "--help"),
     "settings": lambda: shell("list", "setting"),

@@ -66,10 +66,10 @@ def test_the_difference_of_two_rows_can_be_computed_as_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(Path(__file__).resolve().parent.parent)
-    code = block("python", "mean_interval(").strip().rsplit("\n", 1)
+    code = block("python", "paired_difference(").strip().rsplit("\n", 1)
     names: dict[str, object] = {}
     exec(code[0], names)
-    interval = eval(code[1], names)
+    interval = eval(code[1], names).interval
     assert interval.n == 5
     assert interval.low < interval.mid < interval.high
 
