@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 from rlbench.report.pairing import off_footing, task_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlbench.report.cells import Cell
 
@@ -18,17 +20,21 @@ MOST_PAIRS = 5_000  # 100 rows of one task; a correction for more leaves nothing
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Where a row stands beside the best row of its task.
+    """Whether a row may be the best of its task.
 
     Attributes:
-        among_best: Whether no test tells it from the best one; None where that is open.
-        p: Two-sided p-value against the best row, adjusted for the table; None for the best row
-            itself and where there is no test.
+        among_best: False where a test shows another row to be better; None where it is open.
+        p: The least two-sided p-value against a row that does better at common seeds, adjusted for
+            the table; None where there is no such test. ``among_best`` is False just where it is
+            below `ALPHA`.
+        p_first: The same against the first row of its task that has a test; None for this row
+            itself and where there is none.
         reason: Why it is open; empty where it is not.
     """
 
     among_best: bool | None
     p: float | None = None
+    p_first: float | None = None
     reason: str = ""
 
 
@@ -57,14 +63,14 @@ class BestSet:
 
 
 def best_set(rows: Sequence[Cell]) -> BestSet:
-    """Tell which rows of each task are not separable from its best one.
+    """Tell which rows of each task are not separable from the best one.
 
-    The best row of a task is the first with a known value, failures counted at the floor. A row is
-    out where the difference to it, at common seeds, is significant after a correction for all
-    pairs of rows: the best one is chosen by the same data, so that all pairs are the family.
+    Which cell is truly the best nobody knows; a row can't be it where a test shows another row of
+    its task to be better, at common seeds, after a correction for all pairs of rows. The largest
+    mean is the first of the best only where something can be tested against it.
 
     A row with failures is never among the best because failures spread its values so far that no
-    test can tell: where it is not the best itself, and not shown to be worse, it is open.
+    test can tell: where it is not the first itself, and not shown to be worse, it is open.
 
     Args:
         rows: Cells, the best of each task first.
@@ -75,28 +81,24 @@ def best_set(rows: Sequence[Cell]) -> BestSet:
     groups: dict[str, list[int]] = {}
     for number, cell in enumerate(rows):
         groups.setdefault(task_of(cell), []).append(number)
-    pairs = [
-        (one, other)
-        for group in groups.values()
-        for place, one in enumerate(group)
-        for other in group[place + 1 :]
-    ]
-    if len(pairs) > MOST_PAIRS:
-        why = f"{len(pairs):,} pairs of rows are more than {MOST_PAIRS:,}; select fewer rows"
+    size = sum(comb(len(group), 2) for group in groups.values())
+    if size > MOST_PAIRS:
+        why = f"{size:,} pairs of rows are more than {MOST_PAIRS:,}; select fewer rows"
         return BestSet(reason=why, tasks=len(groups))
-    if not pairs:
+    if not size:
         return BestSet(tasks=len(groups))
+    pairs = [pair for group in groups.values() for pair in combinations(group, 2)]
     tests, joint = _tests(rows, pairs)
     standings: dict[int, Standing] = {}
     for group in groups.values():
         standings |= _of_task(rows, group, tests)
-    size = sum(test.p is not None for test in tests.values())
+    family = sum(test.p is not None for test in tests.values())
     return BestSet(
         standings=tuple(standings[number] for number in range(len(rows))),
-        pairs=size,
+        pairs=family,
         joint=joint,
         tasks=len(groups),
-        reason="" if size else "no two rows of a task can be tested",
+        reason="" if family else "no two rows of a task can be tested",
     )
 
 
@@ -149,38 +151,40 @@ def _tests(
 
 
 def _of_task(
-    rows: Sequence[Cell], group: Sequence[int], tests: dict[tuple[int, int], _Test]
+    rows: Sequence[Cell], group: Sequence[int], tests: Mapping[tuple[int, int], _Test]
 ) -> dict[int, Standing]:
-    """Compare the rows of one task with its best, which comes first."""
-    best, *others = group
-    against = {number: _standing(rows[number], tests[best, number]) for number in others}
-    told = [number for number in others if against[number].among_best is not None]
-    if rows[best].score is None or not told:
-        # the largest mean alone is no reason to call a row the best
-        first = Standing(among_best=None, reason="no row of its task can be tested against it")
-    else:
-        # one that has other seeds can be ahead of it at the common ones
-        beaten = any(_significant(tests[best, number]) < 0 for number in others)
-        first = Standing(among_best=not beaten)
-    return {best: first, **against}
+    """Judge the rows of one task, which come best first."""
+    against: dict[int, dict[int, _Test]] = {number: {} for number in group}
+    for one, other in combinations(group, 2):
+        test = tests[one, other]
+        against[other][one] = test
+        against[one][other] = replace(test, lead=-test.lead)
+    tested = (n for n in group if any(test.p is not None for test in against[n].values()))
+    first = next(tested, None)
+    return {number: _standing(rows[number], number, first, against[number]) for number in group}
 
 
-def _standing(cell: Cell, test: _Test) -> Standing:
-    """Judge a row by its test against the best one."""
+def _standing(cell: Cell, number: int, first: int | None, against: Mapping[int, _Test]) -> Standing:
+    """Judge a row by its tests; a lead is that of the other."""
+    p = min(
+        (test.p for test in against.values() if test.p is not None and test.lead > 0), default=None
+    )
+    if number == first:
+        return Standing(among_best=p is None or p >= ALPHA, p=p)
+    if first is None or all(test.n < 2 and not test.reason for test in against.values()):
+        why = "fewer than two common seeds with any row" if against else "the only row of its task"
+        return Standing(among_best=None, reason=why)
+    test = against[first]
+    judged = Standing(among_best=True, p=p, p_first=test.p)
+    if p is not None and p < ALPHA:
+        return replace(judged, among_best=False)
     if test.reason:
-        return Standing(among_best=None, reason=test.reason)
-    if _significant(test) > 0:
-        return Standing(among_best=False, p=test.p)
+        return replace(judged, among_best=None, reason=test.reason)
     if cell.failed:
         why = f"{len(cell.failed)} of {len(cell.tried)} failed"
-        return Standing(among_best=None, p=test.p, reason=why)
+        return replace(judged, among_best=None, reason=why)
     if test.p is None and not (test.tied and test.n > 1):
-        counts = {0: "no common seed with the best", 1: "one common seed with the best"}
-        why = counts.get(test.n, "all differences from the best are equal")
-        return Standing(among_best=None, reason=why)
-    return Standing(among_best=True, p=test.p)
-
-
-def _significant(test: _Test) -> float:
-    """Give the lead of the first row where it is significant, else 0."""
-    return test.lead if test.p is not None and test.p < ALPHA else 0.0
+        counts = {0: "no common seed with the first", 1: "one common seed with the first"}
+        why = counts.get(test.n, "all differences from the first are equal")
+        return replace(judged, among_best=None, reason=why)
+    return judged

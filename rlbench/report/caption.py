@@ -127,7 +127,7 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
     if not best.standings:
         return []
     of_task = " of its task" if best.tasks > 1 else ""
-    rule = f"no test tells the row from the best one{of_task} at common seeds"
+    rule = f"no test shows another row{of_task} to be better at common seeds"
     method = "max-t with joint flips of signs" if best.joint else "paired t, adjusted by Holm"
     family = f"all {best.pairs:,} pairs" if best.pairs > 1 else "the one pair"
     pairs = f"{family} of rows{' of one task' if of_task else ''}"
@@ -135,7 +135,7 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
     if bold:
         paragraphs = [f"Bold: {rule} {test}."]
     else:
-        paragraphs = [f"best: yes where {rule} {test}; empty where it is shown to be worse."]
+        paragraphs = [f"best: yes where {rule} {test}; empty where one does."]
     open_rows: dict[str, list[str]] = {}
     for row in rows:
         if row.standing is not None and row.standing.among_best is None:

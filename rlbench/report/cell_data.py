@@ -40,8 +40,9 @@ def data(
 
     - ``value`` with ``value_low`` and ``value_high``: the mean of the metric over the tried seeds,
       failures at the task's floor; ``higher_is_better`` says which way is better,
-    - ``in_best_set``: whether no test tells the row from the best one of its task, null where that
-      is open; ``p_against_best``, adjusted by ``correction`` over all pairs,
+    - ``in_best_set``: whether no test shows another row of its task to be better, null where that
+      is open; ``p_worse``, the least p against one that does better, and ``p_against_best``, the p
+      against the first that has a test; both adjusted by ``correction`` over all pairs,
     - ``iqm``, ``iqm_low``, ``iqm_high``, if they are asked for.
 
     Args:
@@ -133,13 +134,14 @@ def _score(cell: Cell) -> tuple[dict[str, float | None], float | None]:
 
 def _record(row: Row, labels: Sequence[str], best: BestSet, *, iqm: bool) -> dict[str, Any]:
     standing = row.standing
-    tested = standing is not None and standing.p is not None
+    tested = standing is not None and (standing.p, standing.p_first) != (None, None)
     return {
         **cell_record(row.cell, labels),
         **bounds("value", row.cell.score),
         "higher_is_better": row.cell.metric.higher,
         "in_best_set": standing.among_best if standing else None,
-        "p_against_best": standing.p if standing else None,
+        "p_worse": standing.p if standing else None,
+        "p_against_best": standing.p_first if standing else None,
         "correction": best.correction if tested else None,
         **(bounds("iqm", row.iqm) if iqm else {}),
     }

@@ -155,7 +155,11 @@ def cells(records: Iterable[Record], metric: Metric = SCORE) -> list[Cell]:
 
 def _once(seeds: Iterable[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
     """Keep one run of each seed, one that ended well if there is one; and give the rest."""
-    ordered = sorted(seeds, key=lambda seed: (seed.number, not seed.ok, seed.status == NOT_RUN))
+
+    def key(seed: Seed) -> tuple[int, bool, bool, str]:
+        return seed.number, not seed.ok, seed.status == NOT_RUN, seed.record.run_id
+
+    ordered = sorted(seeds, key=key)
     once: list[Seed] = []
     again: list[Seed] = []
     for seed in ordered:
@@ -291,7 +295,7 @@ def _task(spec: Mapping[str, Any]) -> str:
 def _floors(records: Iterable[Record]) -> dict[str, float]:
     """Look up the floor of every task: a run that was killed early does not know its own."""
     floors = {}
-    for record in records:
+    for record in sorted(records, key=lambda record: record.run_id):
         floor = (record.result or {}).get("floor")
         if isinstance(floor, (int, float)):
             floors[_task(record.spec or {})] = float(floor)

@@ -50,6 +50,8 @@ def lay_out(
         return latex.tabular(header, texts, right, environment)
     if format == "html":
         return html.table(header, texts, right)
+    if format in markdown.FORMATS:
+        return markdown.table(header, texts, right)
     from tabulate import tabulate
 
     return tabulate(
