@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FORMATS = ("png", "svg", "pdf")
 _WIDTHS = {"full": FULL_WIDTH, "column": COLUMN_WIDTH}
-_INCHES = (2.5, 30.0)
+_INCHES = (3.0, 30.0)
 _SHOWN = 5  # remarks on a figure that are told one by one
 _OPTIONS = {"column": "curves", "rows": "matrix", "columns": "matrix", "baseline": "improvement"}
 _LIST = "\n".join(f"  {name:<12} {SUMMARIES[name]}" for name in NAMES)

@@ -79,6 +79,7 @@ def draw(
         figure: Figure = module.draw(
             cells, width=width or FULL_WIDTH, note=note or _nobody, **options
         )
+    figure.set_label(SUMMARIES[name])  # what a screen reader says
     return figure
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from rlbench.report.curves import Course, Curve, Curves, course, read
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, Panel, arrange
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,19 +46,20 @@ def draw(
         for entry, curves in zip(entries, found.cells, strict=True)
         if curves
     }
+    left_out = LeftOut(note)
     for entry in entries:
         if entry.name not in drawn:
-            note(f"left out: {entry.name} has no curve")
+            left_out.add(entry.name, "it has no curve")
     shown = [
         Panel(title=panel.title, entries=kept)
         for panel in panels
         if (kept := tuple(entry for entry in panel.entries if entry.name in drawn))
     ]
-    return _figure(shown, drawn, found, width)
+    return _figure(shown, drawn, found, width=width, more=left_out.caption())
 
 
 def _figure(
-    panels: Sequence[Panel], drawn: dict[str, _Line], found: Curves, width: float
+    panels: Sequence[Panel], drawn: dict[str, _Line], found: Curves, *, width: float, more: str
 ) -> Figure:
     columns = keys.columns_of(len(panels), width)
     rows = -(-len(panels) // columns)
@@ -68,8 +69,12 @@ def _figure(
     direct = len(panels) == 1 and keys.fit_at_ends(entries, width, room)
     titles = [lettering.fold(p.title, width / columns - 0.35, style.SIZE) for p in panels]
     above = style.LINE * max(title.count("\n") + 1 for title in titles) if len(panels) > 1 else 0.0
-    height = rows * (room + above + 0.14) + 0.35 + (0 if direct else 0.35)
-    figure = style.new_figure(width, height, _caption(lines))
+    looks = keys.shared(entries)
+    named = any(panel.title != e.short for panel in panels for e in panel.entries)
+    height = rows * (room + above + 0.14) + 0.35
+    if named and not direct:
+        height += keys.legend_height(looks, width)
+    figure = style.new_figure(width, height, _caption(lines) + more)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, panel, title in zip(grid.flat, panels, titles, strict=False):
         style.quiet_axes(axes, grid="y")
@@ -82,8 +87,8 @@ def _figure(
     if direct:
         ends = [(line.course.mean[-1], line.entry) for line in lines]
         keys.at_ends(grid.flat[0], ends, room)
-    elif any(panel.title != e.short for panel in panels for e in panel.entries):
-        keys.legend(figure, keys.shared(entries), width)
+    elif named:
+        keys.legend(figure, looks, width)
     return figure
 
 
@@ -132,7 +137,7 @@ class _Line:
             align=("center", "bottom"),
             colour=style.dark(self.look.colour),
             zorder=5,
-            bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.75},
+            bbox=style.HALO,
         )
 
 
@@ -154,17 +159,20 @@ def _axis(found: Curves) -> str:
 
 
 def _caption(lines: Sequence[_Line]) -> str:
-    few = any((line.course.n == 2).any() for line in lines)
-    parts = [
-        f"Mean over {of_seeds(len(line.curves) for line in lines)}",
-        "band: 95% t interval" + (", of two seeds their range" if few else ""),
-    ]
+    parts = [f"Mean over {of_seeds(len(line.curves) for line in lines)}"]
+    if any((line.course.n > 2).any() for line in lines):
+        parts.append("band: 95% t interval")
+    if any((line.course.n == 2).any() for line in lines):
+        parts.append("of two seeds their range" if len(parts) > 1 else "band: their range")
     if any(len(line.course.stretches()) > 1 for line in lines):
         parts.append("where seeds end, the line is cut and goes on as the mean of the n left")
     if any(line.failed for line in lines):
         parts.append("cross, thin line: a run that failed")
     if any((line.course.n < line.course.going).any() for line in lines):
         parts.append("some seeds lack some updates")
+    without = sum(len(line.entry.cell.tried) - len(line.curves) for line in lines)
+    if without:
+        parts.append(f"{without} run{'s have' if without > 1 else ' has'} no curve")
     low, high = _limits(lines)
     bounds = np.concatenate([[*line.course.low, *line.course.high] for line in lines])
     if (bounds < low).any() or (bounds > high).any():

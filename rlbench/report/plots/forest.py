@@ -176,16 +176,20 @@ def _row(axes: Axes, row: Row, middle: float) -> None:
     """Draw the interval, and single values a little below it, apart from each other."""
     colour = row.look.colour
     above = middle - (0.03 if row.dots or row.crosses else 0)
-    for number, value in enumerate(sorted(row.dots)):
-        place = middle + 0.05 + _APART * (number % 3 - 1)
-        axes.plot([value], [place], "o", ms=3, mew=0, color=colour, alpha=0.55, clip_on=False)
+    dots, crosses = (sorted(values) for values in (row.dots, row.crosses))
+    if dots:  # a line without a point would count as one in the corner of the figure
+        axes.plot(dots, _apart(dots, middle), color=colour, clip_on=False, **style.dots(len(dots)))
     if row.reference is not None:
         axes.plot([row.reference] * 2, [middle - 0.06, middle + 0.06], color=style.GREY, lw=0.9)
-    if row.mid is None:
-        return
-    if row.low is not None and row.high is not None:
+    if row.mid is not None and row.low is not None and row.high is not None:
         axes.plot([row.low, row.high], [above, above], color=colour, linewidth=1.6)
-    axes.plot([row.mid], [above], clip_on=False, zorder=3, **marker_of(row.look, 5.5))
-    for number, value in enumerate(sorted(row.crosses)):
-        place = middle + 0.05 + _APART * (number % 3 - 1)
-        axes.plot([value], [place], clip_on=False, zorder=4, **style.cross(colour, 4))
+    if row.mid is not None:
+        axes.plot([row.mid], [above], clip_on=False, zorder=3, **marker_of(row.look, 5.5))
+    if crosses:
+        places = _apart(crosses, middle)
+        axes.plot(crosses, places, zorder=4, clip_on=False, **style.cross(colour, 4))
+
+
+def _apart(values: Sequence[float], middle: float) -> list[float]:
+    """Place single values a little below the interval, neighbours not at one height."""
+    return [middle + 0.05 + _APART * (number % 3 - 1) for number in range(len(values))]

@@ -9,7 +9,7 @@ from rlbench.report.baseline import baseline_name, only_pair
 from rlbench.report.comparison import compare, in_order
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import arrange, by_task
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,15 +38,15 @@ def draw(
         raise NothingSelected(str(error)) from error
     made = compare(cells, against)
     rows = {id(row.cell): row for row in made.rows}
-    blocks = []
+    blocks, left_out = [], LeftOut(note)
     for panel in panels:
         found = []
         for entry in panel.entries:
             row = rows[id(entry.cell)]
             if row.improvement is not None:
                 found.append((entry, row))
-            elif row.baseline is not None or row.reason:
-                note(f"left out: {entry.name}: {row.reason or 'no pair of seeds'}")
+            elif row.reason:
+                left_out.add(entry.name, row.reason)
         if found:
             found.sort(key=lambda pair: -pair[1].improvement.mid if pair[1].improvement else 0)
             blocks.append(
@@ -62,7 +62,7 @@ def draw(
         axis=f"P(better than {name})",
         header=("share [95%]", "n"),
         caption=f"Share of the pairs ({pairs}) in which a cell does better than {name}, ties "
-        "one half, with Jeffreys' 95% interval.",
+        f"one half, with Jeffreys' 95% interval.{left_out.caption()}",
         limits=(-0.02, 1.02),
     )
 

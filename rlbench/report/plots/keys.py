@@ -33,28 +33,43 @@ def legend(figure: Figure, looks: Mapping[str, Look], width: float, *, lines: bo
     """
     from matplotlib.lines import Line2D
 
-    room = width - 0.55
-    names = {name: lettering.fold(name, room, style.SIZE) for name in looks}
-    widest = max(
-        lettering.width_of(line, style.SIZE) for text in names.values() for line in text.split("\n")
-    )
-    handle = 2.6 if lines else 1.0  # in font sizes, as the space behind it and between columns
-    each = widest + (handle + 0.5 + 1.2) * style.SIZE / 72
-    columns = max(1, min(len(looks), int((width - 0.1) / each)))
-    columns = -(-len(looks) // -(-len(looks) // columns))  # as even rows as these allow
+    names, columns = _fitted(looks, width, lines=lines)
     handles = [
         Line2D([], [], linestyle=look.dash if lines else "none", **look.of_marker(4.5))
         for look in looks.values()
     ]
     figure.legend(
         handles,
-        list(names.values()),
+        names,
         loc="outside upper center",
         ncols=columns,
-        handlelength=handle,
+        handlelength=_handle(lines=lines),
         columnspacing=1.2,
         handletextpad=0.5,
     )
+
+
+def legend_height(looks: Mapping[str, Look], width: float, *, lines: bool = True) -> float:
+    """Compute the height of what `legend` puts above everything, in inches."""
+    names, columns = _fitted(looks, width, lines=lines)
+    rows = -(-len(names) // columns)
+    deep = [max(name.count("\n") + 1 for name in names[row::rows]) for row in range(rows)]
+    return sum(deep) * style.LINE + rows * 0.5 * style.SIZE / 72 + 0.15
+
+
+def _fitted(looks: Mapping[str, Look], width: float, *, lines: bool) -> tuple[list[str], int]:
+    """Fold names, and choose the number of columns."""
+    names = [lettering.fold(name, width - 0.6, style.SIZE) for name in looks]
+    widest = max(lettering.width_of(line, style.SIZE) for n in names for line in n.split("\n"))
+    # the handle, the space behind it and that between columns, in sizes of the font
+    each = widest + (_handle(lines=lines) + 0.5 + 1.2) * style.SIZE / 72
+    most = max(1, min(len(looks), int((width - 0.1) / each)))
+    rows = -(-len(looks) // most)
+    return names, -(-len(looks) // rows)  # as even rows as these allow
+
+
+def _handle(*, lines: bool) -> float:
+    return 2.6 if lines else 1.0
 
 
 def shared(entries: Sequence[Entry]) -> dict[str, Look]:

@@ -10,7 +10,7 @@ FAMILY = "DejaVu Sans"
 
 @lru_cache(maxsize=4096)
 def width_of(text: str, size: float) -> float:
-    """Measure a line.
+    """Measure a line, as `spelled_out` writes it.
 
     Args:
         text: One line.
@@ -21,7 +21,7 @@ def width_of(text: str, size: float) -> float:
     """
     font = _font()
     font.set_size(size, 72)
-    font.set_text(_known(text), 0.0)
+    font.set_text(spelled_out(text), 0.0)
     width: float = font.get_width_height()[0]
     return width / 64 / 72
 
@@ -43,7 +43,7 @@ def wrap(text: str, width: float, size: float) -> list[str]:
 
 
 def fold(label: str, width: float, size: float) -> str:
-    """Break a label where it is too wide: behind ``+``, ``:``, a comma or a space, else anywhere."""
+    """Break a label where it is too wide: behind plus, colon, comma or space, else anywhere."""
     pieces = re.findall(r"[^+:, ]*[+:, ]+|[^+:, ]+", label)
     return "\n".join(_filled(pieces, width, size))
 
@@ -72,11 +72,6 @@ def _filled(pieces: list[str], width: float, size: float) -> list[str]:
                 lines.append("")
             lines[-1] += character
     return [line.rstrip() for line in lines]
-
-
-def _known(text: str) -> str:
-    """Put a wide letter in the place of what the font has not; measuring it would warn."""
-    return "".join(c if has(c) else "M" for c in text)
 
 
 @lru_cache(maxsize=1)

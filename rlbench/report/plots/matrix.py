@@ -9,7 +9,7 @@ from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.cells import KINDS, NOT_RUN, labels_of
 from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import lettering, style
-from rlbench.report.plots.panels import MOST, natural, spell
+from rlbench.report.plots.panels import natural, spell
 from rlbench.report.plots.prose import of_seeds
 from rlbench.report.spelling import printable
 
@@ -25,6 +25,8 @@ _TILE = 0.46  # inches of its height
 _NAMES = 0.3  # share of the width that names of rows may take
 _NARROWEST = 0.85  # inches of a tile that holds a number
 _WIDEST = 1.4
+_GAP = 0.14  # inches below a table
+_MOST = 240  # tiles
 _DARK = 0.179  # luminance below which ink is white, else black: a contrast of 4.5 to 1 or more
 
 
@@ -62,6 +64,35 @@ class _Shades:
         return red, green, blue
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """Where things stand, in inches; the same for all tables.
+
+    Attributes:
+        names: Of the rows, folded.
+        heads: Of the columns, folded.
+        side: Width of the names.
+        above: Height of the heads.
+        tile: Width and height of a tile.
+    """
+
+    names: tuple[str, ...]
+    heads: tuple[str, ...]
+    side: float
+    above: float
+    tile: tuple[float, float]
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of all tiles together."""
+        return self.tile[0] * len(self.heads), self.tile[1] * len(self.names)
+
+    @property
+    def height(self) -> float:
+        """Height of a table with what stands above it."""
+        return self.size[1] + self.above + style.LINE + _GAP
+
+
 def draw(
     cells: Sequence[Cell],
     *,
@@ -73,46 +104,65 @@ def draw(
     labels = labels_of(cells)
     down, across = _factors(cells, labels, factors)
     tables = _tables(cells, labels, down, across)
-    if sum(len(table.rows) * len(table.columns) for table in tables) > 4 * MOST:
+    if sum(len(table.rows) * len(table.columns) for table in tables) > _MOST:
         raise NothingSelected(
             f"{len(cells):,} cells are too many for a matrix of {down} and {across}; select some "
             "with -e, -l, -k, -t or --set"
         )
-    values = [cell.score.mid for cell in cells if cell.score is not None]
-    if not values:
-        raise NothingSelected(f"no run has a {cells[0].metric.name}")
-    sign = cells[0].metric.sign
-    shades = _Shades(
-        worst=sign * min(sign * value for value in values),
-        best=sign * max(sign * value for value in values),
-        places=places_by_interval(cell.score for cell in cells),
-    )
-    names = [
-        lettering.fold(printable(n) or "-", _NAMES * width, style.SIZE) for n in tables[0].rows
-    ]
-    side = max(lettering.width_of(line, style.SIZE) for n in names for line in n.split("\n"))
-    tile = min((width - side - 0.35) / len(tables[0].columns), _WIDEST)
-    if tile < _NARROWEST:
-        raise NothingSelected(
-            f"{len(tables[0].columns)} columns do not fit into {width:g} inches; give --width, "
-            "turn rows and columns round, or select some"
-        )
-    heads = [
-        lettering.fold(printable(n) or "-", tile - 0.05, style.SIZE) for n in tables[0].columns
-    ]
-    above = (max(head.count("\n") for head in heads) + 1) * style.LINE
-    tall = max(_TILE, *((name.count("\n") + 1) * style.LINE + 0.1 for name in names))
-    deep = tall * len(names)
-    height = len(tables) * (deep + above + 0.35) + 0.1
-    figure = style.new_figure(width, height, _caption(cells))
-    grid = figure.subplots(len(tables), 1, squeeze=False)
-    for axes, table in zip(grid.flat, tables, strict=True):
-        axes.set_box_aspect(deep / (tile * len(heads)))
-        _frame(axes, table, names, heads, (down, across), side=side, above=above)
+    if not any(cell.score for cell in cells):
+        raise NothingSelected(f"no cell has a mean {cells[0].metric.name}")
+    plan = _plan(tables[0], width)
+    figure = style.new_figure(width, len(tables) * plan.height + style.EDGE, _caption(cells))
+    figure.set_layout_engine("none")
+    total = figure.get_figheight()
+    left = (width - plan.size[0] + plan.side) / 2 + 0.1
+    for number, table in enumerate(tables):
+        bottom = total - style.EDGE - (number + 1) * plan.height + _GAP
+        size = (plan.size[0] / width, plan.size[1] / total)
+        axes = figure.add_axes((left / width, bottom / total, *size))
+        _frame(axes, table, plan, (down, across))
+        shades = _shades(table)
         for y, row in enumerate(table.rows):
             for x, column in enumerate(table.columns):
                 _tile(axes, (x, y), table.cells.get((row, column)), shades)
     return figure
+
+
+def _plan(table: _Table, width: float) -> _Plan:
+    """Fit rows and columns into a width.
+
+    Raises:
+        NothingSelected: The columns do not fit.
+    """
+    names = [lettering.fold(printable(n) or "-", _NAMES * width, style.SIZE) for n in table.rows]
+    side = max(lettering.width_of(line, style.SIZE) for n in names for line in n.split("\n"))
+    tile = min((width - side - 0.45) / len(table.columns), _WIDEST)
+    if tile < _NARROWEST:
+        raise NothingSelected(
+            f"{len(table.columns)} columns do not fit into {width:g} inches; give --width, turn "
+            "--rows and --columns round, or select some"
+        )
+    heads = [lettering.fold(printable(n) or "-", tile - 0.05, style.SIZE) for n in table.columns]
+    return _Plan(
+        names=tuple(names),
+        heads=tuple(heads),
+        side=side,
+        above=max(head.count("\n") + 1 for head in heads) * style.LINE,
+        tile=(tile, max(_TILE, *(name.count("\n") * style.LINE + 0.25 for name in names))),
+    )
+
+
+def _shades(table: _Table) -> _Shades:
+    """Spread the colours over the values of one table: other tasks have other scales."""
+    signs = {cell.metric.sign for cell in table.cells.values()}
+    if len(signs) > 1:
+        raise NothingSelected("less is better in some tasks and more in others: no one colour")
+    sign = signs.pop()
+    scores = [cell.score for cell in table.cells.values()]
+    values = [sign * score.mid for score in scores if score] or [0.0]
+    return _Shades(
+        worst=sign * min(values), best=sign * max(values), places=places_by_interval(scores)
+    )
 
 
 def _factors(
@@ -160,23 +210,12 @@ def _tables(cells: Sequence[Cell], labels: Sequence[str], down: str, across: str
     ]
 
 
-def _frame(
-    axes: Axes,
-    table: _Table,
-    names: Sequence[str],
-    heads: Sequence[str],
-    factors: tuple[str, str],
-    *,
-    side: float,
-    above: float,
-) -> None:
+def _frame(axes: Axes, table: _Table, plan: _Plan, factors: tuple[str, str]) -> None:
     """Write names and factors around the tiles, and nothing else of an axis."""
+    names, heads = plan.names, plan.heads
     axes.set_xlim(0, len(heads))
     axes.set_ylim(len(names), 0)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set_axis_off()
     for y, name in enumerate(names):
         style.write(axes, name, (0, y + 0.5), away=(-5, 0), align=("right", "center"))
     for x, head in enumerate(heads):
@@ -186,7 +225,7 @@ def _frame(
         axes,
         down,
         (0, len(names) / 2),
-        away=(-72 * (side + 0.1), 0),
+        away=(-72 * (plan.side + 0.1), 0),
         align=("right", "center"),
         colour=style.GREY,
         rotation=90,
@@ -195,7 +234,7 @@ def _frame(
         axes,
         f"{table.title}: {across}" if table.title else across,
         (len(heads) / 2, 0),
-        away=(0, 72 * above + 4),
+        away=(0, 72 * plan.above + 3),
         align=("center", "bottom"),
         colour=style.GREY,
     )

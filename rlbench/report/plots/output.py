@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import io
 import os
 import re
@@ -84,13 +85,16 @@ def as_svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with plain():
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing)
+        figure.savefig(buffer, format="svg", metadata=nothing, dpi=DPI)
     text = buffer.getvalue()
     text = text[text.index("<svg") :].rstrip()
     text = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
-    text = text.replace("<svg ", '<svg style="stroke-linejoin: round; stroke-linecap: butt" ', 1)
+    says = html.escape(str(figure.get_label()), quote=True)
+    attributes = 'style="stroke-linejoin: round; stroke-linecap: butt" role="img"'
+    text = text.replace("<svg ", f'<svg {attributes} aria-label="{says}" ', 1)
     text = text.replace(f"'{lettering.FAMILY}'", _FONTS)
-    return _with_own_ids(text)
+    text = re.sub(r">\s+<", "><", text)  # no text in a figure is only spaces
+    return _with_own_ids(re.sub(r' d="[^"]+"', _shortened, text))
 
 
 def _content(figure: Figure, ending: str) -> bytes:
@@ -102,6 +106,12 @@ def _content(figure: Figure, ending: str) -> bytes:
     with plain(), _spelled_out(figure):
         figure.savefig(buffer, format=ending, dpi=DPI, metadata=about)
     return buffer.getvalue()
+
+
+def _shortened(path: re.Match[str]) -> str:
+    """Write a path in hundredths of a point, on one line."""
+    one_line = " ".join(path[0].split())
+    return " " + re.sub(r"(\.\d\d)\d+", r"\1", one_line).replace(' "', '"')
 
 
 def _with_own_ids(text: str) -> str:

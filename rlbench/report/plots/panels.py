@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.baseline import spell_cell
+from rlbench.report.baseline import but_for_task, spell_cell
 from rlbench.report.cells import labels_of
 from rlbench.report.pairing import task_of
 from rlbench.report.plots.style import Look, look
@@ -31,12 +31,14 @@ class Entry:
     Attributes:
         cell: The cell.
         name: Its labels, such as ``group+clip``.
+        bare: Its labels but for the task.
         short: Its labels but for those in the title of its panel.
         look: Colour, marker and dashes.
     """
 
     cell: Cell
     name: str
+    bare: str
     short: str
     look: Look
 
@@ -76,35 +78,46 @@ def arrange(cells: Sequence[Cell], most: int = MOST) -> list[Panel]:
     ordered = sorted(cells, key=lambda cell: _key(cell, labels))
     outer = _outer(ordered, labels)
     inner = [name for name in labels if name not in outer]
+    by_panel = sorted(ordered, key=lambda cell: _key(cell, outer))
     groups: dict[str, list[Cell]] = {}
-    for cell in sorted(ordered, key=lambda cell: _key(cell, outer)):
+    for cell in by_panel:
         groups.setdefault(spell(cell, outer), []).append(cell)
-    places = {name: n for n, name in enumerate(dict.fromkeys(spell(c, inner) for c in ordered))}
-    alone = all(len(group) == 1 for group in groups.values())
-    panels = []
-    for number, (title, group) in enumerate(groups.items()):
-        entries = tuple(
-            Entry(
-                cell=cell,
-                name=spell(cell, labels),
-                short=spell(cell, inner) or spell(cell, labels),
-                look=look(number) if alone else look(places[spell(cell, inner)], number),
-            )
-            for cell in group
+    fills = _numbers(by_panel, but_for_task(outer))
+    places = _numbers(ordered, inner) if inner else fills
+    return [
+        Panel(
+            title=title,
+            entries=tuple(
+                Entry(
+                    cell=cell,
+                    name=spell(cell, labels),
+                    bare=spell(cell, but_for_task(labels)),
+                    short=spell(cell, inner) or spell(cell, labels),
+                    look=look(
+                        places[spell(cell, inner or but_for_task(outer))],
+                        fills[spell(cell, but_for_task(outer))] if inner else 0,
+                    ),
+                )
+                for cell in group
+            ),
         )
-        panels.append(Panel(title=title, entries=entries))
-    return panels
+        for title, group in groups.items()
+    ]
 
 
 def by_task(panels: Iterable[Panel]) -> list[Panel]:
-    """Merge panels of one task; titles name the task where there are several."""
+    """Merge panels of one task; where there are several, titles name it and names don't."""
     tasks: dict[str, list[Entry]] = {}
     for panel in panels:
         for entry in panel.entries:
             tasks.setdefault(task_of(entry.cell), []).append(entry)
-    several = len(tasks) > 1
+    if len(tasks) == 1:
+        return [Panel(title="", entries=entries) for entries in map(tuple, tasks.values())]
     return [
-        Panel(title=printable(task) if several else "", entries=tuple(entries))
+        Panel(
+            title=printable(task),
+            entries=tuple(replace(entry, name=entry.bare) for entry in entries),
+        )
         for task, entries in tasks.items()
     ]
 
@@ -117,6 +130,11 @@ def natural(text: str) -> list[tuple[int, float, str]]:
         for place, part in enumerate(parts)
         if part
     ]
+
+
+def _numbers(cells: Sequence[Cell], labels: Sequence[str]) -> dict[str, int]:
+    """Number what some labels spell, as it comes."""
+    return {name: n for n, name in enumerate(dict.fromkeys(spell(c, labels) for c in cells))}
 
 
 def _key(cell: Cell, labels: Sequence[str]) -> list[list[tuple[int, float, str]]]:

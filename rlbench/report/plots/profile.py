@@ -13,7 +13,7 @@ from rlbench.report.cells import labels_of
 from rlbench.report.pairing import task_of
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import arrange, natural, spell
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _MOST = 12  # lines of a figure
 _TOGETHER = 3  # lines whose bands can be told apart in one pair of axes
 _THRESHOLDS = 400  # from which a grid does instead of every score
+_MARKERS = 6  # on a line, at most
 _LEVEL = 0.95
 _OTHERS: dict[str, Any] = {
     "color": "#b4b4b4",
@@ -62,7 +63,8 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     if len(signs) > 1:
         raise NothingSelected("less is better in some tasks and more in others: no one threshold")
     sign = signs.pop()
-    groups = _groups(cells, note)
+    left_out = LeftOut(note)
+    groups = _groups(cells, left_out)
     if len(groups) > _MOST:
         raise NothingSelected(
             f"{len(groups):,} profiles are too many for one figure, which shows up to {_MOST}; "
@@ -81,14 +83,18 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         for names in panels
     ]
     above = style.LINE * max(title.count("\n") + 1 for title in titles)
-    height = rows * (room + above + 0.12) + 0.4 + (0.3 if len(panels) == 1 else 0)
-    figure = style.new_figure(width, height, _caption(groups, together=len(panels) == 1))
+    height = rows * (room + above + 0.12) + 0.4
+    if len(panels) == 1:
+        height += keys.legend_height(looks, width)
+    caption = _caption(groups, together=len(panels) == 1) + left_out.caption()
+    figure = style.new_figure(width, height, caption)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, names, title in zip(grid.flat, panels, titles, strict=False):
         style.quiet_axes(axes, grid="y")
         axes.set_title(title)
-        for name in lines.keys() - set(names):
-            axes.plot(thresholds, lines[name].shares, **_OTHERS)
+        for name, line in lines.items():
+            if name not in names:
+                axes.plot(thresholds, line.shares, **_OTHERS)
         for name in names:
             _line(axes, lines[name], looks[name])
     grid.flat[0].set_ylim(-0.03, 1.03)
@@ -138,22 +144,23 @@ def profile(scores: Mapping[str, Array], thresholds: Array, sign: int = 1) -> Pr
     return Profile(thresholds=thresholds, shares=shares, low=low, high=high)
 
 
-def _groups(cells: Sequence[Cell], note: Callable[[str], None]) -> dict[str, dict[str, Array]]:
+def _groups(cells: Sequence[Cell], left_out: LeftOut) -> dict[str, dict[str, Array]]:
     """Collect scores by name and task; only what was tried on every task."""
     labels = _labels(cells)
     found: dict[str, dict[str, Array]] = {}
-    for cell in sorted(cells, key=lambda c: [natural(c.columns.get(name, "")) for name in labels]):
+    order = [*labels, "task"]
+    for cell in sorted(cells, key=lambda c: [natural(c.columns.get(name, "")) for name in order]):
         name = _name(cell, labels)
         scores = [seed.score for seed in cell.tried]
         if not scores or any(score is None for score in scores):
-            note(f"left out: {name}: a run has no {cell.metric.name}")
+            left_out.add(name, f"not every run has a {cell.metric.name}")
             continue
         found.setdefault(name, {})[task_of(cell)] = np.array(scores, dtype=float)
     tasks = {task for group in found.values() for task in group}
     complete = {name: group for name, group in found.items() if group.keys() == tasks}
-    for name in found.keys() - complete.keys():
+    for name in [name for name in found if name not in complete]:
         missing = ", ".join(sorted(tasks - found[name].keys()))
-        note(f"left out: {name} was not tried on {missing}")
+        left_out.add(name, f"it was not tried on {missing}")
     if not complete:
         raise NothingSelected("nothing was tried on every task with a score in each run")
     return complete
@@ -178,12 +185,13 @@ def _line(axes: Axes, line: Profile, look: Look) -> None:
     axes.fill_between(
         line.thresholds, line.low, line.high, step="post", color=look.colour, alpha=0.15, lw=0
     )
+    steps = np.flatnonzero(np.diff(line.shares, prepend=line.shares[0]))
     axes.plot(
         line.thresholds,
         line.shares,
         drawstyle="steps-post",
         linestyle=look.dash,
-        markevery=np.flatnonzero(np.diff(line.shares, prepend=line.shares[0])).tolist(),
+        markevery=steps[:: max(1, -(-len(steps) // _MARKERS))].tolist(),
         **look.of_marker(3.5),
     )
 

@@ -8,7 +8,8 @@ from rlbench.errors import NothingSelected
 from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import Panel, arrange, by_task
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.report.tables import score_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) -> Figure:
     """Draw intervals of the metric; see `plots.draw`."""
     panels = by_task(arrange(cells))
-    blocks = []
+    blocks, left_out = [], LeftOut(note)
     for panel in panels:
         entries = [entry for entry in panel.entries if _has_number(entry.cell)]
         for entry in panel.entries:
             if entry not in entries:
-                note(f"without a {entry.cell.metric.name}: {entry.name}")
+                left_out.add(entry.name, f"no run of it has a {entry.cell.metric.name}")
         if entries:
             blocks.append(_block(panel, entries))
     if not blocks:
@@ -39,7 +40,8 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         width=width,
         axis=metric.name,
         header=(f"{metric.name} ± 95%", "n"),
-        caption=_caption(shown, bars=any(r.reference is not None for b in blocks for r in b.rows)),
+        caption=_caption(shown, bars=any(r.reference is not None for b in blocks for r in b.rows))
+        + left_out.caption(),
     )
 
 
@@ -71,16 +73,10 @@ def _row(entry: Entry, places: int, start: float | None) -> forest.Row:
     cell = entry.cell
     score = cell.score
     half = score.half_width if score else None
-    text = "-"
+    text = score_text(cell, places)
     if score is not None:
-        spread = (
-            f"± {fixed(half, places)}"
-            if half is not None
-            else "n=1"
-            if score.n == 1
-            else "all equal"
-        )
-        text = f"{fixed(score.mid, places)}{'*' if cell.failed else ''} {spread}"
+        without = "n=1" if score.n == 1 else "all equal"
+        text += f" ± {fixed(half, places)}" if half is not None else f" {without}"
     return forest.Row(
         name=entry.name,
         look=entry.look,
@@ -96,7 +92,8 @@ def _row(entry: Entry, places: int, start: float | None) -> forest.Row:
 
 def _caption(cells: Sequence[Cell], *, bars: bool) -> str:
     tried = of_seeds(len(cell.tried) for cell in cells)
-    caption = f"Mean over {tried} with its 95% t interval; dots: seeds."
+    some = any(cell.score and cell.score.n > 1 for cell in cells)
+    caption = f"Mean over {tried}{' with its 95% t interval' if some else ''}; dots: seeds."
     if any(cell.failed for cell in cells):
         caption += " Crosses: runs that failed; they count with the task's floor (*)."
     if bars:

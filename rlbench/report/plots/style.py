@@ -22,6 +22,11 @@ INK, GREY, FAINT = "#222222", "#5a5a5a", "#e4e4e4"
 WIDE = 4.5  # inches from which a figure is as wide as a page, not a column
 EDGE = 0.04  # inches of white around everything
 
+_CROWD = 50  # dots of one colour
+
+# behind text that lies on lines
+HALO = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.75}
+
 # Okabe and Ito, "Color universal design" (2008), but for its yellow, which white paper swallows;
 # the order keeps neighbours apart in lightness too
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D46")
@@ -244,6 +249,18 @@ def write(
         annotation_clip=False,
         **more,
     )
+
+
+def dots(number: int) -> dict[str, Any]:
+    """Give the keywords of so many small dots; a crowd of them is an image in SVG and PDF."""
+    return {
+        "linestyle": "none",
+        "marker": "o",
+        "markersize": 3,
+        "markeredgewidth": 0,
+        "alpha": 0.55 if number <= _CROWD else 0.25,
+        "rasterized": number > _CROWD,
+    }
 
 
 def cross(colour: str, size: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import NothingSelected
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, arrange, by_task
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlbench.report.cells import Cell
 
+_RAYS = 20  # seeds that lines tie to their mean, at most
 _WIDE_RANGE = 10.0  # largest KL over the least, from which the axis is logarithmic
 
 
@@ -44,8 +45,9 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     if metric.key == "kl":
         raise NothingSelected("the KL against itself shows nothing; choose another metric")
     shown: list[tuple[str, list[_Point]]] = []
+    left_out = LeftOut(note)
     for panel in by_task(arrange(cells)):
-        points = [point for entry in panel.entries if (point := _point(entry, note))]
+        points = [point for entry in panel.entries if (point := _point(entry, left_out))]
         if points:
             shown.append((panel.title, points))
     if not shown:
@@ -54,7 +56,9 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     rows = -(-len(shown) // columns)
     room = (1.9 if width < style.WIDE else 2.6) if len(shown) == 1 else 1.5
     every = [point for _, points in shown for point in points]
-    figure = style.new_figure(width, rows * (room + 0.45) + 0.4, _caption(every))
+    looks = {point.entry.name: point.entry.look for point in every}
+    height = rows * (room + 0.45) + keys.legend_height(looks, width, lines=False)
+    figure = style.new_figure(width, height, _caption(every) + left_out.caption())
     grid = figure.subplots(rows, columns, squeeze=False)
     logarithmic = _logarithmic(every)
     for axes, (title, points) in zip(grid.flat, shown, strict=False):
@@ -65,7 +69,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         _panel(axes, points)
     scale = ", log scale" if logarithmic else ""
     keys.trim(grid, len(shown), f"KL (nats a completion{scale})", metric.name)
-    keys.legend(figure, {p.entry.name: p.entry.look for p in every}, width, lines=False)
+    keys.legend(figure, looks, width, lines=False)
     return figure
 
 
@@ -83,11 +87,11 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
     return found
 
 
-def _point(entry: Entry, note: Callable[[str], None]) -> _Point | None:
+def _point(entry: Entry, left_out: LeftOut) -> _Point | None:
     cell = entry.cell
     kl, score = cell.mean("kl"), cell.score
     if kl is None or score is None:
-        note(f"left out: {entry.name} has no {'KL' if kl is None else cell.metric.name}")
+        left_out.add(entry.name, f"it has no {'KL' if kl is None else cell.metric.name}")
         return None
     seeds = [(seed.value("kl"), seed.score) for seed in cell.ok]
     both = [(x, y) for x, y in seeds if x is not None and y is not None]
@@ -103,9 +107,11 @@ def _panel(axes: Axes, points: Sequence[_Point]) -> None:
     style.quiet_axes(axes, grid="y")
     for point in points:
         colour = point.entry.look.colour
-        for kl, value in point.seeds:
-            axes.plot([point.kl, kl], [point.value, value], color=colour, lw=0.6, alpha=0.4)
-            axes.plot([kl], [value], "o", ms=3, mew=0, color=colour, alpha=0.6)
+        kls, values = [kl for kl, _ in point.seeds], [value for _, value in point.seeds]
+        if len(kls) <= _RAYS:
+            for kl, value in point.seeds:
+                axes.plot([point.kl, kl], [point.value, value], color=colour, lw=0.6, alpha=0.4)
+        axes.plot(kls, values, color=colour, **style.dots(len(kls)))
         axes.plot([point.kl], [point.value], zorder=3, **keys.marker_of(point.entry.look, 6.5))
         failed = len(point.entry.cell.failed)
         if failed:
@@ -116,6 +122,8 @@ def _panel(axes: Axes, points: Sequence[_Point]) -> None:
                 away=(6, -1),
                 align=("left", "center"),
                 colour=style.dark(colour),
+                zorder=2.5,
+                bbox=style.HALO,
             )
     _front(axes, points)
 
