@@ -45,7 +45,16 @@ from rlbench.builtin.guard import (
     leave_a_guard,
     prctl,
 )
-from rlbench.builtin.wire import CHUNK, HEADER, Frames, describe_exit, frame, kill_group
+from rlbench.builtin.wire import (
+    CHUNK,
+    HEADER,
+    Frames,
+    blame,
+    describe_exit,
+    frame,
+    kill_group,
+    lost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -206,7 +215,7 @@ class Server:
             os.close(ours)
             os.close(theirs)
             reason = f"no process could be started for it: {error}"
-            self._send(_lost(job["id"], "killed", reason))
+            self._send(lost(job["id"], "killed", reason))
             return
         else:
             if pid == 0:
@@ -247,7 +256,8 @@ class Server:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # No KeyboardInterrupt: the job would take it for an error of the code that was running.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SENT_BY_PEOPLE)
         # Kept open here, the engine's socket or another job's pipe would hide that its owner died.
         self._selector.close()
@@ -273,7 +283,7 @@ class Server:
             elif child.end is None and message["what"] == "returned":
                 child.end = {**message, "job": child.job}
             elif child.end is None:
-                child.end = _lost(child.job, "failed", message["reason"])
+                child.end = lost(child.job, "failed", message["reason"])
         return True
 
     def _kill_late(self) -> None:
@@ -285,7 +295,7 @@ class Server:
                     pass
                 if child.end is None:
                     reason = f"it ran longer than {child.timeout_s:g} s"
-                    child.end = _lost(child.job, "timeout", reason)
+                    child.end = lost(child.job, "timeout", reason)
                 kill_group(child.pid)
 
     def _bury(self) -> None:
@@ -306,7 +316,7 @@ class Server:
             if child.pipe in self._selector.get_map():
                 self._selector.unregister(child.pipe)
             os.close(child.pipe)
-            self._send(child.end or _lost(child.job, _blame(status), describe_exit(status)))
+            self._send(child.end or lost(child.job, blame(status), describe_exit(status)))
 
     def _end_all(self) -> None:
         """Kill every job with its group, and what left its group but not the server; reap them."""
@@ -314,16 +324,6 @@ class Server:
         for pid in self._children:
             kill_group(pid)
         bury_children(patience_s=1.0)
-
-
-def _lost(job: str, status: str, reason: str) -> dict[str, Any]:
-    return {"what": "lost", "job": job, "value": {"status": status, "reason": reason}}
-
-
-def _blame(status: int) -> str:
-    """Whether a process that ended without a result was killed, or did it to itself."""
-    own = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-    return "killed" if os.WIFSIGNALED(status) and os.WTERMSIG(status) not in own else "failed"
 
 
 @contextlib.contextmanager

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct(">I")
 CHUNK = 1 << 16  # bytes read at once
+# What people and systems send to end a process; any other signal is the doing of the job itself.
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+HINTS = {
+    signal.SIGKILL: "; the system may have run out of memory",
+    signal.SIGXCPU: "; it reached its limit of processor time",
+    signal.SIGXFSZ: "; it reached its limit of the size of a file",
+}
 
 
 def frame(message: Mapping[str, Any]) -> bytes:
@@ -52,14 +59,28 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def lost(job: str, status: str, reason: str) -> dict[str, Any]:
+    """Make the message that ends a job without a result."""
+    return {"what": "lost", "job": job, "value": {"status": status, "reason": reason}}
+
+
+def blame(status: int) -> str:
+    """Say whether a process that left no result was ``killed``, or ``failed`` by its own doing.
+
+    Args:
+        status: Its wait status.
+    """
+    outside = os.WIFSIGNALED(status) and os.WTERMSIG(status) in FROM_OUTSIDE
+    return "killed" if outside else "failed"
+
+
 def describe_exit(status: int) -> str:
     """Say in words how a process ended, from its wait status."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return f"its process exited with code {code} before it returned a result"
     try:
-        name = signal.Signals(-code).name
+        number = signal.Signals(-code)
     except ValueError:
-        name = "unnamed"
-    hint = "; the system may have run out of memory" if -code == signal.SIGKILL else ""
-    return f"its process was ended by signal {-code} ({name}){hint}"
+        return f"its process was ended by signal {-code} (unnamed)"
+    return f"its process was ended by signal {-code} ({number.name}){HINTS.get(number, '')}"

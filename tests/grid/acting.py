@@ -43,6 +43,9 @@ TARGET = """
                 report({"done": os.getpid(), "total": 1, "phase": "pid"})
                 if act == "exit":
                     os._exit(9)
+                if act == "alarm":
+                    signal.setitimer(signal.ITIMER_REAL, 0.01)
+                    time.sleep(600)
                 if act == "kill self":
                     os.kill(os.getpid(), signal.SIGKILL)
                 if act == "kill server":

@@ -97,6 +97,17 @@ def test_a_worker_that_exits_fails_its_run_only_and_counts_as_tried(grid):
     assert grid.ran == Counter("0122345")
 
 
+def test_a_run_that_ends_by_a_signal_of_its_own_counts_as_tried(grid):
+    """As one that was killed it would run again with every command, for ever."""
+    grid.acts(s0="alarm")
+    for skipped in (0, 1):
+        assert grid.run("0").skipped == skipped
+        result = grid.store.record(make_plan("0")[0].run_id).result
+        assert result["status"] == "failed"
+        assert "ended by signal 14 (SIGALRM)" in result["error"]["message"]
+    assert grid.ran == Counter("0")
+
+
 def test_a_worker_that_dies_after_its_last_word_has_done_its_run(grid):
     grid.acts(s0="die late")
     assert grid.run("0").ok == 1
