@@ -21,7 +21,7 @@ Named = tuple[str, "Cell"]
 
 _NUMBERS_THAT_TELL_SEEDS_APART = ("score", "reward", "kl", "entropy")
 _ONLY_MEASURE = ("setting eval_every", "setting eval_prompts")  # no curve depends on them
-_MOST_BYTES = 1 << 30  # of curves that are read for the notes of one table: about a second
+_MOST_BYTES = 1 << 29  # of curves that are read for the notes of one table: half a second
 _CODE = ("owner of", "source of", "needs of", "torch", "schema")
 
 
