@@ -171,10 +171,11 @@ def _standing(cell: Cell, number: int, first: int | None, against: Mapping[int, 
     )
     if number == first:
         return Standing(among_best=p is None or p >= ALPHA, p=p)
-    if first is None or all(test.n < 2 and not test.reason for test in against.values()):
-        why = "fewer than two common seeds with any row" if against else "the only row of its task"
-        return Standing(among_best=None, reason=why)
-    test = against[first]
+    if not against:
+        return Standing(among_best=None, reason="the only row of its task")
+    if all(test.n < 2 and not test.reason for test in against.values()):
+        return Standing(among_best=None, reason="fewer than two common seeds with any row")
+    test = against[first] if first is not None else next(iter(against.values()))
     judged = Standing(among_best=True, p=p, p_first=test.p)
     if p is not None and p < ALPHA:
         return replace(judged, among_best=False)
@@ -183,7 +184,7 @@ def _standing(cell: Cell, number: int, first: int | None, against: Mapping[int, 
     if cell.failed:
         why = f"{len(cell.failed)} of {len(cell.tried)} failed"
         return replace(judged, among_best=None, reason=why)
-    if test.p is None and not (test.tied and test.n > 1):
+    if test.p is None and not (first is not None and test.tied and test.n > 1):
         counts = {0: "no common seed with the first", 1: "one common seed with the first"}
         why = counts.get(test.n, "all differences from the first are equal")
         return replace(judged, among_best=None, reason=why)

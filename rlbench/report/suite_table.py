@@ -123,8 +123,6 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
         sentences.append(f"95%: {'; '.join(methods)}; of new seeds on the same tasks.")
     if "n" in shown:
         sentences.append("n: runs that ended well/tried.")
-    if any(one.tried > one.ok for one in suite.algorithms):
-        sentences.append("With *: failed runs count with the task's floor.")
     paragraphs = [" ".join(sentences)]
     if "rank" in shown:
         chance = ", P(best) how often it is the best" if "P(best)" in shown else ""
