@@ -45,6 +45,7 @@ class BestSet:
     Attributes:
         standings: One a row, in their order; none where nothing was computed.
         pairs: Number of pairs with a test: the family.
+        untested: Number of pairs without one.
         joint: Whether p was adjusted by max-t, and not by Holm.
         tasks: Number of tasks, each with a best row of its own.
         reason: Why nothing was computed; empty if it was, and where there is nothing to compare.
@@ -52,6 +53,7 @@ class BestSet:
 
     standings: tuple[Standing, ...] = ()
     pairs: int = 0
+    untested: int = 0
     joint: bool = False
     tasks: int = 1
     reason: str = ""
@@ -96,6 +98,7 @@ def best_set(rows: Sequence[Cell]) -> BestSet:
     return BestSet(
         standings=tuple(standings[number] for number in range(len(rows))),
         pairs=family,
+        untested=size - family,
         joint=joint,
         tasks=len(groups),
         reason="" if family else "no two rows of a task can be tested",

@@ -130,7 +130,10 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
     rule = f"no test shows another row{of_task} to be better at common seeds"
     method = "max-t with joint flips of signs" if best.joint else "paired t, adjusted by Holm"
     family = f"all {best.pairs:,} pairs" if best.pairs > 1 else "the one pair"
+    if best.untested:
+        family = f"the {best.pairs:,} of {best.pairs + best.untested:,} pairs"
     pairs = f"{family} of rows{' of one task' if of_task else ''}"
+    pairs += " that have a test" if best.untested else ""
     test = f"(p < {ALPHA:g} by {method} over {pairs})"
     if bold:
         paragraphs = [f"Bold: {rule} {test}."]

@@ -58,7 +58,7 @@ def data(
         document = {
             "metric": rows[0].cell.metric.name if rows else SCORE.name,
             "pairs": best.pairs,
-            "correction": best.correction,
+            "correction": best.correction if best.pairs else None,
             "rows": records,
             "shared": shared([row.cell for row in rows]),
             "notes": list(below),

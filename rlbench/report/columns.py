@@ -126,7 +126,11 @@ def _spread(cell: Cell, places: int) -> str:
         return layout.MISSING
     if not cell.ok:
         return "failed"
-    return layout.MISSING if cell.score is None else half_width(cell.score, places)
+    if cell.score is None:
+        return layout.MISSING
+    if cell.score.half_width and float(layout.fixed(cell.score.half_width, places)) == 0:
+        return f"<{10**-places:.{places}f}"  # small is not certain
+    return half_width(cell.score, places)
 
 
 def _is_best(row: Row) -> bool:

@@ -180,7 +180,8 @@ def test_the_caption_names_test_correction_family_and_what_is_open() -> None:
     text = " ".join(table(cells(records({"a": STEADY, "lucky": [0.99], "weak": WEAK}))).split())
     assert (
         "best: yes where no test shows another row to be better at common seeds (p < 0.05 by "
-        "paired t, adjusted by Holm over the one pair of rows); empty where one does." in text
+        "paired t, adjusted by Holm over the 1 of 3 pairs of rows that have a test); empty where "
+        "one does." in text
     )
     assert "?: lucky (fewer than two common seeds with any row)." in text
 

@@ -179,7 +179,7 @@ def test_two_cells_of_one_algorithm_in_one_task_are_refused() -> None:
         type(one)(f"{one.run_id}-{i}", one.folder, one.spec, one.result, None)
         for i, one in enumerate(twice)
     ]
-    with pytest.raises(UsageError, match="has two cells in task easy, which differ in task.source"):
+    with pytest.raises(UsageError, match=r"two cells in task easy, which differ in task\.source"):
         suite(cells(renamed))
 
 

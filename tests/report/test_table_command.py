@@ -167,3 +167,67 @@ def test_unreadable_results_are_lines_and_no_traceback(out: Path, write_run) -> 
     assert len(done.stderr.splitlines()) == 3
     assert all(line.startswith("warning: ") for line in done.stderr.splitlines())
     assert "1/1" in done.stdout
+
+
+def test_another_metric_and_its_direction(filled: Path) -> None:
+    found = rows(table(filled, "--metric", "kl_nats", "-l", "clip", "--format", "csv"))
+    assert [float(row["value"]) for row in found] == sorted(float(row["kl_nats"]) for row in found)
+    turned = rows(table(filled, "--direction", "lower", "-l", "clip", "--format", "csv"))
+    assert [row["estimator"] for row in turned] == ["group", "gae:lam=0.9", "gae"]
+    done = table(filled, "--metric", "entropy")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--direction higher or --direction lower" in done.stderr
+    assert (
+        "unknown metric 'scoer'; did you mean 'score'?" in table(filled, "--metric", "scoer").stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--normalise", "x.csv"], "--normalise is for --suite"),
+        (["--suite", "--iqm"], "leave --iqm"),
+        (["--suite", "--normalise", "no.csv"], "no.csv can't be read"),
+        (["--suite", "--metric", "kl_nats", "--normalise", "x.csv"], "not for kl_nats"),
+        (["--bootstrap", "1"], "No such option"),
+        (["--format", "gihub"], "did you mean 'github'"),
+        (["--iqm", "--max-width", "-1"], "--max-width"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_exit_code_2(
+    filled: Path, arguments: list[str], message: str
+) -> None:
+    done = table(filled, *arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_suite_with_reference_scores(out: Path, write_run, tmp_path: Path) -> None:
+    for task, low in (("one", 10.0), ("two", 100.0)):
+        for seed in range(3):
+            write_run(seed, low * (1.5 + seed / 10), task=task)
+            write_run(seed, low * (1.2 + seed / 10), task=task, estimator="gae")
+    (tmp_path / "scales.csv").write_text("task,random,human\none,10,20\ntwo,100,200\n", "utf-8")
+    done = table(out, "--suite", "--normalise", tmp_path / "scales.csv", "--format", "csv")
+    best, other = rows(done)
+    # (1.5 + 1.6 + 1.7) / 3 - 1, in both tasks
+    assert (best["estimator"], float(best["mean"])) == ("group", pytest.approx(0.6))
+    assert (other["estimator"], float(other["mean"])) == ("gae", pytest.approx(0.3))
+    assert (best["rank"], other["rank"]) == ("1.0", "2.0")
+    shown = table(out, "--suite", "--normalise", tmp_path / "scales.csv")
+    assert "normalised by two reference scores" in " ".join(shown.stdout.split())
+    raw = table(out, "--suite")
+    assert "tasks with large numbers weigh most" in " ".join(raw.stdout.split())
+    (tmp_path / "scales.csv").write_text("task,random,human\none,10,20\n", "utf-8")
+    done = table(out, "--suite", "--normalise", tmp_path / "scales.csv")
+    assert done.exit_code == 2
+    assert "'two'" in done.stderr
+
+
+def test_a_document_ignores_the_width_of_the_terminal(filled: Path) -> None:
+    from rlbench.cli.table import _width
+
+    assert _width("latex", None) is None
+    assert _width("github", 60) == 60
+    assert _width("simple", 0) is None
