@@ -7,6 +7,7 @@ import click
 from rlbench import __version__
 from rlbench.cli.compare import compare
 from rlbench.cli.components import list_, plugins_, show
+from rlbench.cli.effects import effects
 from rlbench.cli.gate import gate
 from rlbench.cli.import_ import import_
 from rlbench.cli.plan import plan
@@ -50,6 +51,7 @@ _LISTED = (
     plan,
     table,
     compare,
+    effects,
     gate,
     plot,
     export,

@@ -1,0 +1,277 @@
+"""Effects as text: the answer in sentences, marginal means, contrasts, and who suits whom best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.report import layout, tables
+from rlbench.report.effects_data import contrast_name, data, effect_name
+from rlbench.report.family import BETTER, EQUIVALENT, MAX_T_FROM, NOT_TESTABLE, UNDECIDED, WORSE
+from rlbench.report.figures import half_width, p_text, percents, signed
+from rlbench.report.folding import fold
+from rlbench.report.spelling import printable, spell_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlbench.report.effects import Contrast, Effect, Effects
+    from rlbench.report.family import Judgement
+    from rlbench.report.partners import Partners
+
+_MOST = 12  # contrasts of an effect that a terminal shows
+_NAME_WIDTH = 40
+
+Table = tuple[str, list[str], list[list[str]], list[bool]]  # title, header, rows, flush right
+
+
+def effects_table(
+    found: Sequence[Effects],
+    format: str = "simple",  # noqa: A002 - as in `tables.table`
+    width: int | None = None,
+    *,
+    ascii_only: bool = False,
+) -> str:
+    """Show the effects in the grids of all tasks.
+
+    Args:
+        found: One entry a task.
+        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision. But for
+            ``simple`` it is one table of all contrasts.
+        width: The most columns of the prose; None means 80.
+        ascii_only: Write ``+/-`` for a plus-minus sign.
+
+    Returns:
+        The text, without a newline at the end.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    tables.check_format(format)
+    if format in tables.DATA_FORMATS:
+        return data(found, format, [line for one in found for line in remarks(one)])
+    sign = "+/-" if ascii_only else "±"
+    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
+    if format == "simple":
+        blocks = [_blocks(one, sign, prose_width) for one in found]
+        return "\n\n".join(block for of_task in blocks for block in of_task)
+    rows = [row for one in found for row in _rows_of_all(one, format)]
+    percent = percents(found[0].family.level)
+    header = ["effect", "contrast", "diff", f"{sign}{percent}", "p", "verdict"]
+    right = [False, False, True, True, True, False]
+    below = [paragraph for one in found for paragraph in _below(one, sign)]
+    if len({one.grid.task for one in found}) > 1:
+        header, right = ["task", *header], [False, *right]
+    else:
+        rows = [row[1:] for row in rows]
+    header = [layout.escape(name, format) for name in header]
+    return layout.page(header, rows, right, below=below, format=format)
+
+
+def answers(found: Effects, sign: str = "±") -> list[str]:
+    """Say each effect in a sentence, the largest contrast of it first."""
+    return [_answer(found, effect, sign) for effect in found.effects]
+
+
+def remarks(found: Effects) -> list[str]:
+    """List what a reader has to know: what is not used, what can't be told, what failed."""
+    grid = found.grid
+    lines = []
+    if grid.unused:
+        lines.append(
+            f"Seeds {spell_seeds(grid.seeds)} count; {spell_seeds(grid.unused)} did not run in all "
+            "cells."
+        )
+    names = [factor.name for factor in grid.factors]
+    if grid.holes:
+        shown = [_place(names, hole) for hole in grid.holes[:5]]
+        more = f" and {len(grid.holes) - 5} more" if len(grid.holes) > 5 else ""
+        lines.append(
+            f"The grid has holes: {'; '.join(shown)}{more}. Means and contrasts are over the "
+            "partners that all of their levels have."
+        )
+    lines += [
+        f"{effect_name(effect)}: holes forbid {effect.missing} of its contrasts."
+        for effect in found.effects
+        if effect.missing
+    ]
+    for place, seeds in grid.failed.items():
+        lines.append(
+            f"{_place(names, place)}: failed seeds ({spell_seeds(seeds)}) count with the floor."
+        )
+    return lines
+
+
+def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
+    grid = found.grid
+    sizes = " x ".join(str(len(factor.levels)) for factor in grid.factors)
+    where = f" of task {grid.task}" if grid.task else ""
+    noun = "seed" if len(grid.seeds) == 1 else "seeds"
+    title = (
+        f"effects on {grid.metric.name}{where}: {len(grid.cells)} cells "
+        f"({' x '.join(f.name for f in grid.factors)}: {sizes}), {len(grid.seeds)} {noun}"
+    )
+    yield layout.prose([title], "simple", width)
+    yield layout.prose(
+        [f"- {text}" for text in answers(found, ascii_only=ascii_only)], "simple", width
+    )
+    for name, header, rows, right in _tables(found, sign, ascii_only=ascii_only):
+        yield f"{name}\n{layout.simple(header, rows, right)}"
+    yield layout.prose(_below(found, sign), "simple", width)
+
+
+def _tables(found: Effects, sign: str) -> Iterator[Table]:
+    percent = percents(found.family.level)
+    for factor in found.grid.factors:
+        means = [mean for mean in found.means if mean.factor == factor.name]
+        places = layout.places_by_interval(mean.interval for mean in means)
+        rows = [
+            [
+                fold(printable(mean.level), _NAME_WIDTH),
+                layout.fixed(mean.interval.mid, places) if mean.interval else layout.MISSING,
+                half_width(mean.interval, places) if mean.interval else layout.MISSING,
+            ]
+            for mean in sorted(means, key=lambda mean: _worth(found, mean.interval))
+        ]
+        yield "means", [factor.name, "mean", f"{sign}{percent}"], rows, [False, True, True]
+    for effect in found.effects:
+        rows = _contrast_rows(found, effect.contrasts, "simple")
+        if not rows:
+            continue
+        name = effect_name(effect)
+        header = ["contrast", "diff", f"{sign}{percent}", "p", "verdict"]
+        shown = rows[:_MOST]
+        title = name if len(rows) <= _MOST else f"{name}: {_MOST} of {len(rows)} (csv has all)"
+        yield title, header, shown, [False, True, True, True, False]
+    for partners in found.partners:
+        yield _partner_table(partners, sign, percent)
+
+
+def _worth(found: Effects, interval: object) -> float:
+    mid = getattr(interval, "mid", None)
+    return 0.0 if mid is None else -found.grid.metric.sign * mid
+
+
+def _contrast_rows(found: Effects, contrasts: Sequence[Contrast], format: str) -> list[list[str]]:  # noqa: A002 - as above
+    """One row a contrast, the surest first where there are many."""
+    chosen = list(contrasts)
+    if len(chosen) > _MOST and format == "simple":
+        chosen.sort(key=lambda one: 2.0 if one.judgement.p is None else one.judgement.p)
+    places = layout.places_by_interval(
+        one.judgement.difference.interval for one in contrasts if one.judgement.difference
+    )
+    return [
+        [
+            fold(printable(contrast_name(one)), _NAME_WIDTH)
+            if format == "simple"
+            else layout.escape(contrast_name(one), format),
+            *(layout.escape(text, format) for text in _numbers(found, one.judgement, places)),
+        ]
+        for one in chosen
+    ]
+
+
+def _numbers(found: Effects, judged: Judgement, places: int) -> list[str]:
+    if judged.difference is None:
+        return ["", "", "", judged.verdict]
+    interval = judged.difference.interval
+    more = "" if judged.more is None else f" +{judged.more:,}"
+    return [
+        signed(interval.mid, places),
+        half_width(interval, places),
+        "" if judged.p is None else p_text(judged.p, found.family.alpha),
+        f"{judged.verdict}{more}",
+    ]
+
+
+def _rows_of_all(found: Effects, format: str) -> Iterator[list[str]]:  # noqa: A002 - as above
+    for effect in found.effects:
+        task, name = (layout.escape(t, format) for t in (found.grid.task, effect_name(effect)))
+        for row in _contrast_rows(found, effect.contrasts, format):
+            yield [task, name, *row]
+
+
+def _partner_table(partners: Partners, sign: str, percent: str) -> Table:
+    places = layout.places_by_interval(one.interval for one in partners.levels)
+    rows = [
+        [
+            fold(printable(one.level), _NAME_WIDTH),
+            fold(printable(_place(partners.others, one.chosen)), _NAME_WIDTH),
+            layout.fixed(one.interval.mid, places),
+            half_width(one.interval, places),
+        ]
+        for one in partners.levels
+    ]
+    header = [partners.factor, "best partner", "mean", f"{sign}{percent}"]
+    return f"best partner of each {partners.factor}", header, rows, [False, False, True, True]
+
+
+def _answer(found: Effects, effect: Effect, sign: str) -> str:
+    """One effect in words."""
+    name = effect_name(effect)
+    if not effect.contrasts:
+        return f"{name}: holes in the grid leave nothing to compare."
+    tested = [one for one in effect.contrasts if one.judgement.p is not None]
+    if not tested:
+        return f"{name}: {effect.contrasts[0].judgement.reason or 'nothing can be tested'}."
+    surest = min(tested, key=lambda one: one.judgement.p or 0.0)
+    shown = [one for one in tested if one.judgement.verdict in (BETTER, WORSE)]
+    share = "" if effect.share is None else f"; {100 * effect.share:.0f}% of the variance of cells"
+    main = len(effect.factors) == 1
+    if not shown:
+        what = "no difference shown" if main else "no interaction shown"
+        alone = f" (p = {p_text(effect.p, found.family.alpha)})" if effect.p is not None else ""
+        return f"{name}: {what}{alone}{share}."
+    judged = surest.judgement
+    if judged.difference is None or judged.p is None:
+        return f"{name}: nothing can be tested."
+    interval = judged.difference.interval
+    places = layout.places_by_interval([interval])
+    p = p_text(judged.p, found.family.alpha)
+    equals = "" if p.startswith("<") else "= "
+    many = "" if len(tested) == 1 else f" ({len(shown)} of {len(tested)} contrasts shown)"
+    return (
+        f"{name}: {contrast_name(surest)} = {signed(interval.mid, places)} {sign}"
+        f"{half_width(interval, places)}, p {equals}{p}{many}{share}."
+    )
+
+
+def _place(names: Sequence[str], place: Sequence[str]) -> str:
+    return ", ".join(f"{name} {level}" for name, level in zip(names, place, strict=True))
+
+
+def _below(found: Effects, sign: str) -> list[str]:
+    family, metric = found.family, found.grid.metric
+    percent = percents(family.level)
+    way = "positive is better" if metric.higher else "negative is better"
+    lines = [
+        f"mean: over the levels of all other factors with equal weights, then over seeds, {sign} "
+        f"half of its {percent} t interval. diff: within each seed, then over seeds; {way}; {sign} "
+        f"half of its {percent} t interval, of one contrast alone. (a - b) at c less at d: the "
+        "difference of two differences; 0 where factors only add up."
+    ]
+    if family.size:
+        method = (
+            f"max-t with joint sign flips over all {family.size} contrasts (Westfall and Young; "
+            f"from {MAX_T_FROM} seeds)"
+            if family.joint
+            else f"t tests of the contrasts of seeds, adjusted by Holm over all {family.size}"
+        )
+        marks = f"{BETTER} shown to be better, {WORSE} worse (p < {family.alpha:g})"
+        if family.margin is not None:
+            marks += f", {EQUIVALENT} within {sign}{family.margin:g} (simultaneous by Bonferroni)"
+        lines.append(
+            f"p: two-sided, {method}. verdict: the first level, or the first of two differences, "
+            f"is {marks}, {UNDECIDED} undecided, {NOT_TESTABLE} not testable."
+        )
+    if any(effect.share is not None for effect in found.effects):
+        lines.append(
+            "Shares of the variance of cells describe this grid; they depend on which levels were "
+            "tried, and noise is in them."
+        )
+    if found.partners:
+        one = found.partners[0]
+        lines.append(
+            f"best partner: chosen on seeds {spell_seeds(one.chosen_on)}, its mean is over seeds "
+            f"{spell_seeds(one.compared_on)}: the maximum over the same seeds would be too high."
+        )
+    return [*lines, *remarks(found)]
