@@ -5,9 +5,13 @@ another interpreter, so that the caller's main module is never imported. It impo
 once; a job is then a fork, which costs milliseconds. `multiprocessing` has such a server too, but
 its children import the caller's main module and outlive a caller that is killed.
 
-Three rules keep a machine clean whatever dies:
+These rules keep a machine clean whatever dies:
 
 - A job leads a process group of its own; when it ends, the whole group is killed.
+- What leaves the group is no longer found by it, but by its parents (Linux): a process whose parent
+  has died gets the next one above that asked for orphans. Each job asks, so that its orphans are
+  its children as long as it runs, and the server's when it has ended: a child of the server that is
+  no job is what an ended job left, and of no other.
 - The server exits, and kills every group, when the socket to the engine closes: the kernel closes
   it even for a caller that gets SIGKILL.
 - A job asks the kernel to be killed when the server dies (Linux), and a guard above the server
@@ -42,6 +46,7 @@ from rlbench.builtin.guard import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
     bury_children,
+    kill_children,
     leave_a_guard,
     prctl,
 )
@@ -249,6 +254,7 @@ class Server:
         """Give up, in a new child, all that belongs to the server."""
         os.setpgid(0, 0)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
         if os.getppid() != server:  # it died before the request above
             os._exit(1)
         with contextlib.suppress(OSError):
@@ -300,16 +306,20 @@ class Server:
 
     def _bury(self) -> None:
         """Reap dead children; end the jobs that were theirs, with all that they left behind."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            child = self._children.pop(pid, None)
-            if child is None:  # an orphan of a job
-                continue
+        reaped = False
+        while self._reap():
+            reaped = True
+        if reaped:  # a dead orphan counts too: its own children are the server's now
+            kill_children(but=self._children)
+
+    def _reap(self) -> bool:
+        """Reap one dead child; False when there is none now."""
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        child = self._children.pop(pid, None)
+        if child is not None:  # else an orphan of a job
             kill_group(pid)
             while self._read_child(child):
                 pass
@@ -317,6 +327,7 @@ class Server:
                 self._selector.unregister(child.pipe)
             os.close(child.pipe)
             self._send(child.end or lost(child.job, blame(status), describe_exit(status)))
+        return pid != 0
 
     def _end_all(self) -> None:
         """Kill every job with its group, and what left its group but not the server; reap them."""

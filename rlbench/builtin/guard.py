@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Container
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
 CALLER_CHECK_S = 1.0  # how long a caller can be gone unnoticed while others hold its socket open
@@ -46,10 +47,20 @@ def bury_children(patience_s: float) -> None:
         except ChildProcessError:
             return
         if pid == 0:
-            for child in _own_children():
-                with contextlib.suppress(OSError):
-                    os.kill(child, signal.SIGKILL)
+            kill_children()
             time.sleep(0.005)
+
+
+def kill_children(but: Container[int] = ()) -> None:
+    """Kill children of this process.
+
+    Args:
+        but: Those that stay.
+    """
+    for child in _own_children():
+        if child not in but:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
 
 
 def _own_children() -> list[int]:
