@@ -111,10 +111,8 @@ def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
         f"({' x '.join(f.name for f in grid.factors)}: {sizes}), {len(grid.seeds)} {noun}"
     )
     yield layout.prose([title], "simple", width)
-    yield layout.prose(
-        [f"- {text}" for text in answers(found, ascii_only=ascii_only)], "simple", width
-    )
-    for name, header, rows, right in _tables(found, sign, ascii_only=ascii_only):
+    yield layout.prose([f"- {text}" for text in answers(found, sign)], "simple", width)
+    for name, header, rows, right in _tables(found, sign):
         yield f"{name}\n{layout.simple(header, rows, right)}"
     yield layout.prose(_below(found, sign), "simple", width)
 
