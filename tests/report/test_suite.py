@@ -190,6 +190,11 @@ def test_settings_tell_algorithms_apart() -> None:
     assert {one.columns["lr"] for one in found.algorithms} == {"0.0005", "0.25"}
 
 
+def test_tasks_are_in_natural_order() -> None:
+    found = made({"a": {"t10": [0.5, 0.6], "t2": [0.5, 0.6], "t1": [0.5, 0.6]}})
+    assert found.tasks == ("t1", "t2", "t10")
+
+
 def test_another_metric_can_be_aggregated() -> None:
     found = suite(cells(runs({"a": A, "b": B}), metric("kl_nats")))
     assert (found.metric, found.higher) == ("kl_nats", False)

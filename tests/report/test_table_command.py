@@ -225,9 +225,14 @@ def test_a_suite_with_reference_scores(out: Path, write_run, tmp_path: Path) -> 
     assert "'two'" in done.stderr
 
 
-def test_a_document_ignores_the_width_of_the_terminal(filled: Path) -> None:
-    from rlbench.cli.table import _width
-
-    assert _width("latex", None) is None
-    assert _width("github", 60) == 60
-    assert _width("simple", 0) is None
+def test_a_document_ignores_the_width_of_the_terminal(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["rlbench.cli.table"]  # as an attribute of its package it is the command
+    monkeypatch.setattr(module, "is_terminal", lambda _stream: True)
+    monkeypatch.setattr(module, "columns", lambda: 60)
+    assert "Left out for width: s" in table(filled).stdout
+    assert "Left out" not in table(filled, "--max-width", "0").stdout
+    for format_ in ("latex", "github", "html"):
+        assert "Left out" not in table(filled, "--format", format_).stdout
+    assert "Left out" in table(filled, "--format", "github", "--max-width", "60").stdout

@@ -59,7 +59,7 @@ def test_only_common_seeds_count_and_nothing_is_read_where_nothing_is() -> None:
     ("first", "second", "tied"),
     [
         ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], True),
-        ([0.5, 0.6, 0.7], [0.4, 0.5, 0.6], False),  # equal but for rounding
+        ([0.3, 0.7], [0.1, 0.5], False),  # 0.2 but for rounding
         ([0.5, 0.5], [0.25, 0.25], False),
     ],
 )
