@@ -12,6 +12,8 @@ from rlbench.cli.gate import gate
 from rlbench.cli.import_ import import_
 from rlbench.cli.plan import plan
 from rlbench.cli.plot import plot
+from rlbench.cli.race import race
+from rlbench.cli.report import report
 from rlbench.cli.results import export, merge, rm, why
 from rlbench.cli.run import run
 from rlbench.cli.table import table
@@ -49,11 +51,13 @@ def cli(context: click.Context) -> None:
 _LISTED = (
     run,
     plan,
+    race,
     table,
     compare,
     effects,
     gate,
     plot,
+    report,
     export,
     import_,
     merge,

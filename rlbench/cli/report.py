@@ -1,0 +1,136 @@
+"""``rlbench report``: all there is to say of some results, on one page for a browser."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlbench.cli import flags, selecting
+from rlbench.cli.compare import _baselines as find_baselines
+from rlbench.errors import NothingSelected, UsageError
+from rlbench.report.terminal import Once, emit, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.report.cells import Cell
+    from rlbench.report.comparison import Comparison
+    from rlbench.report.metric import Direction
+
+FILE = "report.html"
+
+
+def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
+    if value is not None and not (0 < value < math.inf):
+        raise click.BadParameter(f"{value:g} is not a positive difference.")
+    return value
+
+
+@click.command(
+    epilog="""\b
+  rlbench report results/local --baseline group+clip
+  rlbench report -l clip -e gae -e rloo --to estimators.html
+Without --baseline, of two cells the first is it, and of more there is none.
+The page is one file that loads nothing; the path of it goes to stdout."""
+)
+@selecting.folder
+@selecting.selection
+@click.option(
+    "--to",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=f"The page (default: {FILE}, in the folder of results).",
+)
+@click.option(
+    "--baseline", cls=Once, metavar="CELL", help="The cell that others are compared with."
+)
+@click.option(
+    "--margin",
+    cls=Once,
+    type=float,
+    callback=_margin,
+    metavar="DIFF",
+    help="Differences below this count as none (default: no such claim).",
+)
+@flags.metric
+@flags.direction
+@flags.level
+@click.option("--force", is_flag=True, help="Overwrite a file that is no report of rlbench.")
+def report(
+    *,
+    folder: Path | None,
+    out: Path | None,
+    seeds: tuple[str, ...],
+    settings: tuple[str, ...],
+    plugins: tuple[str, ...],
+    to: Path | None,
+    baseline: str | None,
+    margin: float | None,
+    metric: str,
+    direction: Direction | None,
+    level: float,
+    force: bool,
+    **axes: tuple[str, ...],
+) -> None:
+    """Write one page: verdicts, scores, figures, failures, samples, provenance."""
+    from rlbench.report.cells import cells
+    from rlbench.report.metric import metric as metric_named
+    from rlbench.report.page import output
+    from rlbench.report.page.page import build
+    from rlbench.report.page.render import render
+
+    root = selecting.root(folder, out)
+    path = root / FILE if to is None else to
+    wanted = metric_named(metric, direction)
+    if to is not None or root.is_dir():
+        output.check_path(path, force=force)
+    records = selecting.read(root)
+    chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
+    shown = cells(chosen, wanted)
+    if not shown:
+        raise NothingSelected("none of these folders holds a run that can be read")
+    odd = [record for record in chosen if record.problem]
+    for record in odd:
+        say(f"warning: {record.problem}")
+    unselected = len(records) - len(chosen)
+    page = build(
+        shown,
+        title=root.resolve().name or str(root),
+        folder=str(root),
+        comparison=_compared(shown, baseline, plugins, level=level, margin=margin),
+        unreadable=odd,
+        left_out=f"{unselected:,} of {len(records):,} runs, not selected" if unselected else "",
+    )
+    output.write(render(page), path, force=force)
+    emit(str(path))
+
+
+def _compared(
+    shown: Sequence[Cell],
+    baseline: str | None,
+    plugins: tuple[str, ...],
+    *,
+    level: float,
+    margin: float | None,
+) -> Comparison | None:
+    """Compare with the baseline that is named, or of two cells with the first."""
+    from dataclasses import replace
+
+    from rlbench.report import comparison
+    from rlbench.report.family import BASELINE
+
+    ordered = comparison.in_order(shown)
+    try:
+        against = find_baselines(ordered, baseline, plugins)
+    except UsageError:
+        if baseline is not None:
+            raise
+        return None
+    made = comparison.compare(ordered, against, level=level, margin=margin)
+    if all(row.verdict == BASELINE for row in made.rows):
+        return None
+    return replace(made, named=baseline is not None)
