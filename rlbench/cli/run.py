@@ -61,7 +61,7 @@ def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> in
         planned,
         out=request.out,
         plugins=request.plugins,
-        watcher=_watcher(planned, request.out, slots, quiet=quiet),
+        watcher=watcher(planned, request.out, slots, quiet=quiet),
         note=lambda text: say(f"warning: {text}"),
         **request.arguments() | {"workers": slots},
     )
@@ -99,7 +99,7 @@ def _verify(
     return INTERRUPTED if interrupted else int(any(one.same is False for one in found))
 
 
-def _watcher(planned: Sequence[Planned], out: Path, workers: int, *, quiet: bool) -> Watcher:
+def watcher(planned: Sequence[Planned], out: Path, workers: int, *, quiet: bool) -> Watcher:
     """Choose how to show the progress."""
     from rlbench.grid.store import Store
     from rlbench.report.progress import Display, Lines, typical_seconds
