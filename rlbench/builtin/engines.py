@@ -27,6 +27,7 @@ THREAD_VARIABLES = (
 )
 STILLBORN = 3  # servers that die one after the other without starting a job, before it is an error
 CLOSE_S = 2.0  # how long the server may take to bury its jobs before its guard kills it
+READS = 256  # from the server, until what it said is looked at
 KILL_S = 2.0  # how long the guard may take for that
 START = """\
 import json, sys
@@ -224,8 +225,9 @@ class _Server:
 
     def receive(self) -> tuple[list[dict[str, Any]], bool]:
         """Give the messages that have come, and whether more can come."""
-        while self._read():
-            pass
+        for _ in range(READS):  # a server that never stops talking holds nobody up
+            if not self._read():
+                break
         messages, self._messages = self._messages, []
         return messages, self._alive
 

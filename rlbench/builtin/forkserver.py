@@ -33,12 +33,10 @@ import selectors
 import signal
 import socket
 import sys
-import threading
 import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from select import POLLIN, poll
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlbench.builtin.guard import (
@@ -48,12 +46,16 @@ from rlbench.builtin.guard import (
     bury_children,
     kill_children,
     leave_a_guard,
+    leave_with,
     prctl,
 )
 from rlbench.builtin.wire import (
     CHUNK,
     HEADER,
+    SHOWN,
     Frames,
+    Garbled,
+    Pipe,
     blame,
     describe_exit,
     frame,
@@ -62,9 +64,12 @@ from rlbench.builtin.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MOST_UNSENT = 1 << 24  # bytes that wait for the engine; beyond that, progress is not told
+PIPEFUL = 64  # reads that empty any pipe, unless somebody fills it meanwhile
+NO_MESSAGE = "code in its process wrote into the pipe of its reports what is no message"
+LONGEST_REASON = 10_000  # characters
 FIRST_TO_GO = "300"  # of 1000: out of memory, the kernel kills a job rather than the server
 SENT_BY_PEOPLE = (signal.SIGINT, signal.SIGTERM)
 
@@ -80,29 +85,25 @@ def _resolve(target: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # whatever the job names; calling it will tell
 
 
-def _run_job(job: Mapping[str, Any], pipe: int) -> NoReturn:
+def _run_job(job: Mapping[str, Any], descriptor: int) -> NoReturn:
     """Call the job's target, send what it returns, and leave without the server's clean-up."""
-    lock = threading.Lock()
-
-    def send(message: Mapping[str, Any]) -> None:
-        data = memoryview(frame(message))
-        with lock:
-            while data:
-                data = data[os.write(pipe, data) :]
+    pipe = Pipe(descriptor)
 
     def report(value: Mapping[str, Any]) -> None:
-        send({"what": "progress", "value": dict(value)})
+        pipe.send({"what": "progress", "value": dict(value)})
 
     try:
         value = _resolve(job["target"])(job["payload"], report)
         try:
-            send({"what": "returned", "value": value})
+            pipe.send({"what": "returned", "value": dict(value)})
         except (TypeError, ValueError) as error:
-            send({"what": "failed", "reason": f"its result can't be sent as JSON: {error}"})
+            reason = f"its result can't be sent as JSON: {error}"
+            pipe.send({"what": "failed", "reason": reason[:LONGEST_REASON]})
     except BaseException as error:  # noqa: BLE001 - a job's end must reach the caller, whatever it is
         traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):
-            send({"what": "failed", "reason": f"{type(error).__name__}: {error}"})
+            pipe.send({"what": "failed", "reason": reason[:LONGEST_REASON]})
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
@@ -123,7 +124,7 @@ class _Child:
     deadline: float | None
     timeout_s: float | None
     frames: Frames = field(default_factory=Frames)
-    end: dict[str, Any] | None = None  # the event that ends the job, once it is known
+    end: bytes | None = None  # the message that ends the job, once it is known
 
 
 class _Gone(Exception):  # noqa: N818 - no error: the caller closed the socket, or asks for the end
@@ -185,9 +186,9 @@ class Server:
         late = [child.deadline - now for child in self._children.values() if child.deadline]
         return max(0.0, min([CALLER_CHECK_S, *late]))
 
-    def _send(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: bytes) -> None:
         """Send what the engine takes now; the rest when it reads again."""
-        self._unsent += frame(message)
+        self._unsent += message
         self._flush()
 
     def _flush(self) -> None:
@@ -220,7 +221,7 @@ class Server:
             os.close(ours)
             os.close(theirs)
             reason = f"no process could be started for it: {error}"
-            self._send(lost(job["id"], "killed", reason))
+            self._send(frame(lost(job["id"], "killed", reason)))
             return
         else:
             if pid == 0:
@@ -240,7 +241,7 @@ class Server:
         child = _Child(job["id"], pid, ours, deadline, timeout_s)
         self._children[pid] = child
         self._selector.register(ours, selectors.EVENT_READ, child)
-        self._send({"what": "started", "job": job["id"], "value": {"pid": pid}})
+        self._send(frame({"what": "started", "job": job["id"], "value": {"pid": pid}}))
 
     def _be_child(self, job: Mapping[str, Any], server: int, ours: int, theirs: int) -> NoReturn:
         """Run the job, in a new child; nothing ever returns into the server's loop."""
@@ -279,30 +280,60 @@ class Server:
         except BlockingIOError:
             return False
         if not data:
-            if child.pipe in self._selector.get_map():
-                self._selector.unregister(child.pipe)
+            self._stop_reading(child)
             return False
-        for message in child.frames.feed(data):
-            if message["what"] == "progress":
-                if len(self._unsent) < MOST_UNSENT:
-                    self._send({**message, "job": child.job})
-            elif child.end is None and message["what"] == "returned":
-                child.end = {**message, "job": child.job}
-            elif child.end is None:
-                child.end = lost(child.job, "failed", message["reason"])
+        try:
+            for message in child.frames.feed(data):
+                self._take(child, message)
+        except Garbled as found:
+            self._stop_reading(child)
+            self._end(child, "failed", f"{NO_MESSAGE}: {found}")
+            return False
         return True
+
+    def _stop_reading(self, child: _Child) -> None:
+        if child.pipe in self._selector.get_map():
+            self._selector.unregister(child.pipe)
+
+    def _take(self, child: _Child, message: Mapping[str, Any]) -> None:
+        """Pass one message on, or keep it if it is the last one.
+
+        Raises:
+            Garbled: No job sends such a message.
+        """
+        what, value, reason = (message.get(name) for name in ("what", "value", "reason"))
+        try:
+            if what in ("progress", "returned") and isinstance(value, dict):
+                told = frame({"what": what, "job": child.job, "value": value})
+            elif what == "failed" and isinstance(reason, str):
+                told = frame(lost(child.job, what, reason))
+            else:
+                raise Garbled(f"a message without sense, {str(message)[:SHOWN]}")
+        except (ValueError, RecursionError) as error:  # NaN can be read, but not be sent
+            raise Garbled(str(error)) from error
+        if what != "progress":
+            child.end = child.end or told
+        elif len(self._unsent) < MOST_UNSENT:
+            self._send(told)
+
+    def _end(self, child: _Child, status: str, reason: str) -> None:
+        """End a job that may be running, unless it has told its own end."""
+        child.deadline = None
+        child.end = child.end or frame(lost(child.job, status, reason))
+        kill_group(child.pid)
+
+    def _empty_pipe(self, child: _Child) -> None:
+        """Read what has come of a job by now; one that never stops writing holds nobody up."""
+        for _ in range(PIPEFUL):
+            if not self._read_child(child):
+                break
 
     def _kill_late(self) -> None:
         now = time.monotonic()
         for child in self._children.values():
             if child.deadline is not None and now >= child.deadline:
-                child.deadline = None
-                while self._read_child(child):
-                    pass
-                if child.end is None:
-                    reason = f"it ran longer than {child.timeout_s:g} s"
-                    child.end = lost(child.job, "timeout", reason)
-                kill_group(child.pid)
+                self._empty_pipe(child)
+                self._end(child, "timeout", f"it ran longer than {child.timeout_s:g} s")
 
     def _bury(self) -> None:
         """Reap dead children; end the jobs that were theirs, with all that they left behind."""
@@ -320,13 +351,12 @@ class Server:
             return False
         child = self._children.pop(pid, None)
         if child is not None:  # else an orphan of a job
-            kill_group(pid)
-            while self._read_child(child):
-                pass
-            if child.pipe in self._selector.get_map():
-                self._selector.unregister(child.pipe)
+            self._empty_pipe(child)
+            torn = f"; its last message is torn: {child.frames.shown}" if child.frames.shown else ""
+            self._end(child, blame(status), describe_exit(status) + torn)
+            self._stop_reading(child)
             os.close(child.pipe)
-            self._send(child.end or lost(child.job, blame(status), describe_exit(status)))
+            self._send(child.end or b"")
         return pid != 0
 
     def _end_all(self) -> None:
@@ -335,32 +365,6 @@ class Server:
         for pid in self._children:
             kill_group(pid)
         bury_children(patience_s=1.0)
-
-
-@contextlib.contextmanager
-def _leave_with(engine: socket.socket) -> Iterator[None]:
-    """Exit at once if the engine's end closes while the block runs: an import takes seconds.
-
-    The thread is gone when the block ends, so that no fork ever happens beside a thread.
-    """
-    reading, writing = os.pipe()
-
-    def watch() -> None:
-        watched = poll()
-        watched.register(engine.fileno(), 0)  # hang-ups are always told
-        watched.register(reading, POLLIN)
-        if any(found != reading for found, _ in watched.poll()):
-            os._exit(0)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield
-    finally:
-        os.write(writing, b"x")
-        thread.join()
-        os.close(reading)
-        os.close(writing)
 
 
 def _preload(modules: Sequence[str]) -> None:
@@ -382,7 +386,7 @@ def main(descriptor: int) -> None:
     (length,) = HEADER.unpack(header)
     setup = json.loads(engine.recv(length, socket.MSG_WAITALL))
     parent = leave_a_guard(engine, setup["caller"])
-    with _leave_with(engine):
+    with leave_with(engine):
         _preload(setup["preload"])
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page it touches

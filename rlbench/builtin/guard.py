@@ -17,13 +17,15 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
+from select import POLLIN, poll
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # from linux/prctl.h
 CALLER_CHECK_S = 1.0  # how long a caller can be gone unnoticed while others hold its socket open
@@ -123,3 +125,29 @@ def _guard(server: int, caller: int) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) % 256)
+
+
+@contextlib.contextmanager
+def leave_with(engine: socket.socket) -> Iterator[None]:
+    """Exit at once if the engine's end closes while the block runs: an import takes seconds.
+
+    The thread is gone when the block ends, so that no fork ever happens beside a thread.
+    """
+    reading, writing = os.pipe()
+
+    def watch() -> None:
+        watched = poll()
+        watched.register(engine.fileno(), 0)  # hang-ups are always told
+        watched.register(reading, POLLIN)
+        if any(found != reading for found, _ in watched.poll()):
+            os._exit(0)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        os.write(writing, b"x")
+        thread.join()
+        os.close(reading)
+        os.close(writing)
