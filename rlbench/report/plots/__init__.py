@@ -65,6 +65,7 @@ def draw(
         raise UsageError.unknown("plot", name, NAMES)
     if not cells:
         raise NothingSelected("no run that can be read")
+    from rlbench.report.plots import output
     from rlbench.report.plots.style import plain
 
     options: dict[str, Any] = {}
@@ -79,7 +80,8 @@ def draw(
         figure: Figure = module.draw(
             cells, width=width or FULL_WIDTH, note=note or _nobody, **options
         )
-    figure.set_label(SUMMARIES[name])  # what a screen reader says
+        figure.set_label(SUMMARIES[name])  # what a screen reader says
+        output.settle(figure)
     return figure
 
 

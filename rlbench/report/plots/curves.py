@@ -10,7 +10,7 @@ import numpy as np
 from rlbench.report.curves import Course, Curve, Curves, course, read
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, Panel, arrange
-from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds, titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 
     from rlbench.report.cells import Cell
 
-_UNITS = {
-    "kl": "KL (nats a completion)",
-    "entropy": "entropy (nats a token)",
-    "length": "length (tokens)",
-    "tokens": "tokens so far",
-}
 _EVALUATIONS = "evals.csv"
 _DOTS = 12  # markers on a line, at most
+_DENSE = 5  # updates between markers, from which a line is thin
 _BEYOND = 0.12  # of the range of all seeds, that bands may go beyond it
 _FEW = 3  # lines whose bands can be told apart at full strength
 
@@ -115,7 +110,7 @@ class _Line:
                 updates,
                 means,
                 linestyle=look.dash,
-                linewidth=1.4 if number == 0 else 0.9,
+                linewidth=(1.4 if often < _DENSE else 1.0) if number == 0 else 0.8,
                 markevery=(-part.start % often, often),
                 **look.of_marker(3.8),
             )
@@ -154,7 +149,7 @@ def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
 
 
 def _axis(found: Curves) -> str:
-    name = _UNITS.get(found.column, found.column)
+    name = titled(found.column)
     return name if found.file == _EVALUATIONS else f"{name}, training"
 
 

@@ -59,7 +59,7 @@ def draw(
     return forest.draw(
         blocks,
         width=width,
-        axis=f"P(better than {name})",
+        axis="P(better than the baseline)",
         header=("share [95%]", "n"),
         caption=f"Share of the pairs ({pairs}) in which a cell does better than {name}, ties "
         f"one half, with Jeffreys' 95% interval.{left_out.caption()}",

@@ -178,7 +178,7 @@ def _factors(
         if name is not None and name not in known:
             raise UsageError.unknown("factor", name, [n for n in known if "." not in n])
     differing = [n for n in labels if len({cell.columns.get(n) for cell in cells}) > 1]
-    usual = [name for name in differing if name != "task"] or differing
+    usual = sorted(differing, key=lambda name: name == "task")  # the task last: tables of its own
     down, across = wanted
     down = down or next((name for name in usual if name != across), None)
     across = across or next((name for name in usual if name != down), None)

@@ -49,6 +49,20 @@ def check_path(path: Path, *, force: bool = False) -> None:
         raise UsageError(f"{path} is there already and no plot of rlbench; --force overwrites it")
 
 
+def settle(figure: Figure) -> None:
+    """Lay a figure out for good, so that all files of it are alike, whichever is written first.
+
+    Twice: ticks depend on the size of the axes, and that on the width of the ticks' numbers.
+    """
+    engine = figure.get_layout_engine()
+    if engine is None:
+        return
+    with _spelled_out(figure):
+        engine.execute(figure)
+        engine.execute(figure)
+    figure.set_layout_engine("none")
+
+
 def save(figure: Figure, path: Path, *, force: bool = False) -> None:
     """Write a figure to a file, in the format of its ending; the file appears in one step.
 

@@ -13,7 +13,7 @@ from rlbench.report.cells import labels_of
 from rlbench.report.pairing import task_of
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import arrange, natural, spell
-from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds, titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -100,7 +100,9 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     grid.flat[0].set_ylim(-0.03, 1.03)
     grid.flat[0].set_xlim(thresholds[0], thresholds[-1])
     what = cells[0].metric.name
-    keys.trim(grid, len(panels), f"threshold: {what}", f"share {'above' if sign > 0 else 'below'}")
+    keys.trim(
+        grid, len(panels), f"threshold: {titled(what)}", f"share {'above' if sign > 0 else 'below'}"
+    )
     if len(panels) == 1:
         keys.legend(figure, looks, width)
     return figure

@@ -8,6 +8,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _NAMED = 4  # cells that a caption names
+_UNITS = {
+    "kl": "KL (nats a completion)",
+    "kl_nats": "KL (nats a completion)",
+    "entropy": "entropy (nats a token)",
+    "length": "length (tokens)",
+    "wall_s": "time (s)",
+}
+
+
+def titled(name: str) -> str:
+    """Name a metric or a column with its unit, where that is known."""
+    return _UNITS.get(name, name)
 
 
 def of_seeds(counts: Iterable[int]) -> str:

@@ -8,7 +8,7 @@ from rlbench.errors import NothingSelected
 from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import Panel, arrange, by_task
-from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds, titled
 from rlbench.report.tables import score_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     return forest.draw(
         blocks,
         width=width,
-        axis=metric.name,
+        axis=titled(metric.name),
         header=(f"{metric.name} ± 95%", "n"),
         caption=_caption(shown, bars=any(r.reference is not None for b in blocks for r in b.rows))
         + left_out.caption(),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import NothingSelected
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, arrange, by_task
-from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.report.plots.prose import LeftOut, of_seeds, titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
             style.plain_numbers(axes)
         _panel(axes, points)
     scale = ", log scale" if logarithmic else ""
-    keys.trim(grid, len(shown), f"KL (nats a completion{scale})", metric.name)
+    keys.trim(grid, len(shown), f"KL (nats a completion{scale})", titled(metric.name))
     keys.legend(figure, looks, width, lines=False)
     return figure
 
