@@ -115,13 +115,20 @@ def compare(
     """Compare every cell with a baseline, at common seeds."""
     from dataclasses import replace
 
+    from rlbench.grid import race
     from rlbench.report import comparison
     from rlbench.report.cells import cells
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
 
     check_format(format_)
-    records = selecting.read(selecting.root(folder, out))
+    root = selecting.root(folder, out)
+    records = selecting.read(root)
+    if (root / race.PLAN).exists():
+        say(
+            f"warning: {root} has a race: its seeds were spent by what was seen, so that p-values "
+            "here do not hold; the command that raced shows its verdicts"
+        )
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
     for record in chosen:
         if record.problem:

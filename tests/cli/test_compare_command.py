@@ -298,3 +298,11 @@ def test_of_several_tasks_what_is_no_one_cell_is_refused(two_tasks: Path) -> Non
     done = compare("-e", "group", "-l", "clip", folder=two_tasks)
     assert done.exit_code == 3
     assert "the 2 cells differ in nothing but the task" in done.stderr
+
+
+def test_results_of_a_race_are_warned_of(tmp_path: Path) -> None:
+    shutil.copytree(REFERENCE, tmp_path / "raced")
+    (tmp_path / "raced" / "race.json").write_text("{}", "utf-8")
+    done = compare("--baseline", "group+clip", folder=tmp_path / "raced")
+    assert done.exit_code == 0
+    assert "p-values here do not hold" in done.stderr
