@@ -38,6 +38,8 @@ Examples:
   rlbench run -l my_loss --plugin my_loss.py
   rlbench table --format github
   rlbench compare --baseline group+clip
+  rlbench effects
+  rlbench report --baseline group+clip
   rlbench show loss clip""",
 )
 @click.version_option(__version__, "-V", "--version", message="rlbench %(version)s")

@@ -40,7 +40,10 @@ def list_(kind: str | None, plugins: tuple[str, ...]) -> None:
 @flags.plugin
 @flags.out
 def show(kind: str, name: str | None, plugins: tuple[str, ...], out: Path | None) -> None:
-    """Describe a component, a setting, or a run (rlbench show run ID) and how to repeat it."""
+    """Describe a component, a setting or a run.
+
+    Of a run (rlbench show run ID) also how to repeat it.
+    """
     if name is None and kind in (*_kinds(), SETTING, RUN):
         which = "ID" if kind == RUN else "NAME"
         raise UsageError(f"show {kind}: which one? write rlbench show {kind} {which}")

@@ -67,7 +67,7 @@ def gate(
     plugins: tuple[str, ...],
     **axes: tuple[str, ...],
 ) -> int:
-    """Compare the cells of two folders, and exit with 1 if the new ones are worse."""
+    """Exit with 1 if new results are worse than old ones."""
     from rlbench.report import gate as gating
     from rlbench.report.gate_table import gate_table, headline, remarks
     from rlbench.report.metric import metric as metric_named

@@ -104,7 +104,10 @@ def import_(
     replace: bool,
     out: Path | None,
 ) -> int:
-    """Write results that were made elsewhere as runs; table, compare, plot and report read them."""
+    """Turn results that were made elsewhere into runs.
+
+    Then table, compare, effects, plot, report, gate, export and merge work on them.
+    """
     from rlbench.grid import importing
     from rlbench.grid.normalisation import read_normalisation
     from rlbench.grid.score_rows import Layout

@@ -21,7 +21,7 @@ It takes the flags of rlbench run, but those of its table; nothing runs.
 @flags.execution
 @click.option("--all", "every_row", is_flag=True, help="Show every cell, not only the first 40.")
 def plan(*, every_row: bool, **given: Any) -> None:
-    """Show the cells of a grid, what is done of them and how long the rest takes."""
+    """Show what a grid has, what is done of it, and its ETA."""
     from rlbench.grid.launch import cores, plan
     from rlbench.grid.store import Store
     from rlbench.report import older

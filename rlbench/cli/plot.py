@@ -128,7 +128,10 @@ def plot(
     direction: Direction | None,
     **axes: tuple[str, ...],
 ) -> None:
-    """Draw figures: those that are named, or all that these results can have."""
+    """Draw figures of results, those named or all.
+
+    What these results can't have is left out, with the reason.
+    """
     root = selecting.root(None, out)
     wanted = _names(names)
     given = {"column": column, "rows": rows, "columns": columns, "baseline": baseline}
