@@ -60,7 +60,10 @@ def table(
     max_width: int | None,
     **axes: tuple[str, ...],
 ) -> None:
-    """Show the results in a folder, one row a cell, or one row an algorithm over all tasks."""
+    """Show the results in a folder, one row a cell, or one row an algorithm over all tasks.
+
+    Task by task, the best row first; equal ones by name, run2 before run10.
+    """
     from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format

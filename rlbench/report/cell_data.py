@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report.cells import KINDS, KINDS_OF_RUNS, NUMBERS, Cell
@@ -115,12 +116,14 @@ def cell_record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """An estimate with its bounds; a degenerate interval has none."""
-    certain = interval is not None and interval.half_width is not None
+    """An estimate with its bounds; a degenerate interval has none, nor has an infinite bound."""
+    low, high = None, None
+    if interval is not None and interval.half_width is not None:
+        low, high = interval.low, interval.high
     return {
         name: interval.mid if interval else None,
-        f"{name}_low": interval.low if interval and certain else None,
-        f"{name}_high": interval.high if interval and certain else None,
+        f"{name}_low": low if low is not None and math.isfinite(low) else None,
+        f"{name}_high": high if high is not None and math.isfinite(high) else None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -116,7 +117,11 @@ class Cell:
     def mean(self, name: str) -> float | None:
         """Mean of a number over the seeds that ended well and have it; None if none has."""
         values = [value for seed in self.ok if (value := seed.value(name)) is not None]
-        return sum(values) / len(values) if values else None
+        if not values:
+            return None
+        mean = sum(values) / len(values)
+        # the sum of numbers near the largest float is none
+        return mean if math.isfinite(mean) else sum(value / len(values) for value in values)
 
 
 def cells(records: Iterable[Record], metric: Metric = SCORE) -> list[Cell]:

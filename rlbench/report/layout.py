@@ -84,6 +84,7 @@ def page(
         format: The format.
         width: Columns of the prose, where it is wrapped.
     """
+    below = [printable(text) for text in below]
     if format in latex.FORMATS:
         table = lay_out(header, texts, right, format)
         return latex.document(table, below, floats=format != "latex_longtable")
@@ -130,7 +131,11 @@ def places_by_interval(intervals: Iterable[Interval | None]) -> int:
     There are 2 at least where all numbers are below 10: on a scale from 0 to 1 they belong there.
     """
     known = [interval for interval in intervals if interval]
-    halves = sorted(half for interval in known if (half := interval.half_width) is not None)
+    halves = sorted(
+        half
+        for interval in known
+        if (half := interval.half_width) is not None and math.isfinite(half)
+    )
     if not halves:
         return 3
     least = 2 if max(abs(interval.mid) for interval in known) < 10 else 0
@@ -184,6 +189,7 @@ def strong(text: str, format: str) -> str:  # noqa: A002 - as in `lay_out`
 
 def prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> str:  # noqa: A002 - as in `lay_out`
     """Set caption and notes so that they don't break the document the table goes into."""
+    paragraphs = [printable(text) for text in paragraphs]
     if format in markdown.FORMATS:
         return "\n\n".join(markdown.escape(text) for text in paragraphs)
     if format == "rst":

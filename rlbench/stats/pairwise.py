@@ -82,9 +82,11 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
     joint = bool(testable.any()) and int(n[testable].min()) >= MAX_T_FROM
     adjusted = np.ones(len(index))
     adjusted[testable] = max_t(d[:, testable]) if joint else holm(p[testable])
+    with np.errstate(over="ignore"):  # what no float can hold is infinite
+        difference = np.ldexp(mean, unit)
     return PairTests(
         n=n,
-        difference=np.ldexp(mean, unit),
+        difference=difference,
         tied=(d == 0).all(axis=0),
         testable=testable,
         p=p,

@@ -206,6 +206,22 @@ def test_tasks_stand_together_in_natural_order_each_with_its_own_places() -> Non
 
 
 @pytest.mark.parametrize("format_", ["simple", "github", "latex", "html", "csv", "json"])
+def test_numbers_at_the_end_of_the_scale_and_no_rows_are_no_crash(format_: str) -> None:
+    made = records({"a": [1.7e308, 1.6e308], "b": [-1.7e308, -1.75e308], "c": [1e-300, 0.5]})
+    assert show(made, format_, iqm=True)
+    assert "score" in table([], format_) or format_ == "csv"
+
+
+def test_notes_never_move_the_cursor() -> None:
+    made = records({"a": [0.5, 0.6, None]})
+    made[-1].result["error"] = {"type": "E", "message": "\x1b[31mred\tend"}
+    for format_ in ("simple", "github", "latex", "html"):
+        text = show(made, format_)
+        assert "\x1b" not in text
+        assert "\t" not in text
+
+
+@pytest.mark.parametrize("format_", ["simple", "github", "latex", "html", "csv", "json"])
 def test_no_order_of_runs_moves_a_byte(format_: str) -> None:
     made = records({"a": [0.5, 0.6, None, 0.8], "b": [0.55, 0.7, 0.75], "c": [0.1]})
     made += records({"a": [0.3, 0.4], "b": [0.9, 0.8]}, task="sort")
