@@ -414,7 +414,7 @@ def test_a_run_that_failed_is_marked_where_it_ended(tmp_path: Path) -> None:
     shown = made(tmp_path, [{"estimator": "a"}], failed=[(0, 1)])
     figure = draw("curves", shown)
     # 0.41 wanted at the end: at its third evaluation of five it is half-way from 0.5
-    assert lines_of(figure.axes[0], "x") == [([20.0], [pytest.approx(0.455)])]
+    assert lines_of(figure.axes[0], style.FAILED) == [([20.0], [pytest.approx(0.455)])]
     assert "cross, thin line: a run that failed" in caption(figure)
 
 
@@ -476,7 +476,7 @@ def test_the_best_stands_first_and_failures_are_crosses_at_the_floor(six: list[C
         "est0+loss0",
         "est0+loss1",
     ]
-    assert [values for values, _ in lines_of(figure.axes[0], "x")] == [[0.0]]
+    assert [values for values, _ in lines_of(figure.axes[0], style.FAILED)] == [[0.0]]
     # mean 1.53 / 4; sd of (0.50, 0.51, 0.52, 0) 0.2551; t(3) 3.182 * 0.2551 / 2 = 0.406
     assert "0.383* ± 0.406" in written(figure)
     assert "3/4" in written(figure)

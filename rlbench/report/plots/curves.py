@@ -119,7 +119,7 @@ class _Line:
         for curve in self.failed:
             axes.plot(curve.updates, curve.values, color=look.colour, linewidth=0.5, alpha=0.7)
             axes.plot(
-                curve.updates[-1:], curve.values[-1:], zorder=4, **style.cross(look.colour, 5.5)
+                curve.updates[-1:], curve.values[-1:], zorder=4, **style.cross(look.colour, 7.5)
             )
 
     def _tell(self, axes: Axes, update: float, mean: float, text: str) -> None:

@@ -187,7 +187,7 @@ def _row(axes: Axes, row: Row, middle: float) -> None:
         axes.plot([row.mid], [above], clip_on=False, zorder=3, **marker_of(row.look, 5.5))
     if crosses:
         places = _apart(crosses, middle)
-        axes.plot(crosses, places, zorder=4, clip_on=False, **style.cross(colour, 4))
+        axes.plot(crosses, places, zorder=4, clip_on=False, **style.cross(colour, 6.5))
 
 
 def _apart(values: Sequence[float], middle: float) -> list[float]:

@@ -30,7 +30,8 @@ HALO = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.7
 # Okabe and Ito, "Color universal design" (2008), but for its yellow, which white paper swallows;
 # the order keeps neighbours apart in lightness too
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D46")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h", "<", ">", "p")
+FAILED = "X"  # the marker of a run that failed, and of no cell
+_MARKERS = ("o", "s", "^", "D", "v", "P", "*", "h", "<", ">", "p")
 _DASHES: tuple[Any, ...] = (
     "solid",
     (0, (4.5, 1.5)),
@@ -267,9 +268,10 @@ def cross(colour: str, size: float) -> dict[str, Any]:
     """Give the keywords of the mark of a run that failed."""
     return {
         "color": colour,
-        "marker": "x",
+        "marker": FAILED,
         "markersize": size,
-        "markeredgewidth": 1.4,
+        "markeredgecolor": "white",  # or it would be lost on a line of its colour
+        "markeredgewidth": 0.6,
         "linestyle": "none",
     }
 
