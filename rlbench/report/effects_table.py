@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.report import layout, tables
 from rlbench.report.effects_data import contrast_name, data, effect_name
-from rlbench.report.family import BETTER, EQUIVALENT, MAX_T_FROM, NOT_TESTABLE, UNDECIDED, WORSE
+from rlbench.report.family import (
+    BETTER,
+    EQUIVALENT,
+    MAX_T_FROM,
+    NOT_TESTABLE,
+    POWER,
+    UNDECIDED,
+    WORSE,
+)
 from rlbench.report.figures import half_width, p_text, percents, signed
-from rlbench.report.folding import fold
+from rlbench.report.folding import fold, width_of
 from rlbench.report.spelling import printable, spell_seeds
 
 if TYPE_CHECKING:
@@ -19,9 +28,19 @@ if TYPE_CHECKING:
     from rlbench.report.partners import Partners
 
 _MOST = 12  # contrasts of an effect that a terminal shows
-_NAME_WIDTH = 40
+_LINES = 36  # that they take there, where names are long
 
-Table = tuple[str, list[str], list[list[str]], list[bool]]  # title, header, rows, flush right
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """A table for a terminal: `names` is how many columns, the first ones, hold names."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    right: list[bool]
+    names: int = 1
+    cut: bool = False
 
 
 def effects_table(
@@ -58,7 +77,7 @@ def effects_table(
     percent = percents(found[0].family.level)
     header = ["effect", "contrast", "diff", f"{sign}{percent}", "p", "verdict"]
     right = [False, False, True, True, True, False]
-    below = [paragraph for one in found for paragraph in _below(one, sign)]
+    below = [printable(paragraph) for one in found for paragraph in _below(one, sign)]
     if len({one.grid.task for one in found}) > 1:
         header, right = ["task", *header], [False, *right]
     else:
@@ -68,7 +87,7 @@ def effects_table(
 
 
 def answers(found: Effects, sign: str = "±") -> list[str]:
-    """Say each effect in a sentence, the largest contrast of it first."""
+    """Say each effect in a sentence, with the surest contrast of it."""
     return [_answer(found, effect, sign) for effect in found.effects]
 
 
@@ -78,8 +97,8 @@ def remarks(found: Effects) -> list[str]:
     lines = []
     if grid.unused:
         lines.append(
-            f"Seeds {spell_seeds(grid.seeds)} count; {spell_seeds(grid.unused)} did not run in all "
-            "cells."
+            f"Seeds {spell_seeds(grid.seeds)} count; {spell_seeds(grid.unused)} have no "
+            f"{grid.metric.name} in all cells."
         )
     names = [factor.name for factor in grid.factors]
     if grid.holes:
@@ -94,6 +113,11 @@ def remarks(found: Effects) -> list[str]:
         for effect in found.effects
         if effect.missing
     ]
+    for place, seeds in grid.unknown.items():
+        lines.append(
+            f"{_place(names, place)}: failed seeds ({spell_seeds(seeds)}) have no "
+            f"{grid.metric.name}, so that it is a hole."
+        )
     for place, seeds in grid.failed.items():
         lines.append(
             f"{_place(names, place)}: failed seeds ({spell_seeds(seeds)}) count with the floor."
@@ -110,36 +134,70 @@ def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
         f"effects on {grid.metric.name}{where}: {len(grid.cells)} cells "
         f"({' x '.join(f.name for f in grid.factors)}: {sizes}), {len(grid.seeds)} {noun}"
     )
-    yield layout.prose([title], "simple", width)
-    yield layout.prose([f"- {text}" for text in answers(found, sign)], "simple", width)
-    for name, header, rows, right in _tables(found, sign):
-        yield f"{name}\n{layout.simple(header, rows, right)}"
-    yield layout.prose(_below(found, sign), "simple", width)
+    yield _prose([title], width)
+    yield _prose([f"- {text}" for text in answers(found, sign)], width)
+    for table in _tables(found, sign):
+        yield _laid_out(table, width)
+    yield _prose(_below(found, sign), width)
 
 
-def _tables(found: Effects, sign: str) -> Iterator[Table]:
+def _prose(paragraphs: Sequence[str], width: int) -> str:
+    """Wrap prose; a name that is longer than a line is broken."""
+    text = layout.prose([printable(paragraph) for paragraph in paragraphs], "simple", width)
+    lines = text.split("\n")
+    return "\n".join(fold(line, width) if width_of(line) > width else line for line in lines)
+
+
+def _laid_out(table: _Table, width: int) -> str:
+    """Lay a table out in the width there is: names are folded, and what is too much is cut."""
+    numbers = zip(*(row[table.names :] for row in [table.header, *table.rows]), strict=True)
+    taken = sum(2 + max(map(width_of, column)) for column in numbers)
+    room = (width - taken - 2 * (table.names - 1)) // table.names
+    heads = [name if width_of(name) <= room else "level" for name in table.header[: table.names]]
+    rows: list[list[str]] = []
+    lines = 0
+    for row in table.rows:
+        names = [fold(name, room) for name in row[: table.names]]
+        lines += 1 + max(name.count("\n") for name in names)
+        if table.cut and rows and (len(rows) == _MOST or lines > _LINES):
+            break
+        rows.append([*names, *row[table.names :]])
+    of = f": {len(rows)} of {len(table.rows)} (csv has all)" if len(rows) < len(table.rows) else ""
+    title = fold(printable(table.title) + of, width)
+    header = [*heads, *table.header[table.names :]]
+    return f"{title}\n{layout.simple(header, rows, table.right)}"
+
+
+def _tables(found: Effects, sign: str) -> Iterator[_Table]:
     percent = percents(found.family.level)
     for factor in found.grid.factors:
         means = [mean for mean in found.means if mean.factor == factor.name]
         places = layout.places_by_interval(mean.interval for mean in means)
-        rows = [
-            [
-                fold(printable(mean.level), _NAME_WIDTH),
-                layout.fixed(mean.interval.mid, places) if mean.interval else layout.MISSING,
-                half_width(mean.interval, places) if mean.interval else layout.MISSING,
-            ]
-            for mean in sorted(means, key=lambda mean: _worth(found, mean.interval))
-        ]
-        yield "means", [factor.name, "mean", f"{sign}{percent}"], rows, [False, True, True]
+        yield _Table(
+            title=f"mean of each {factor.name}",
+            header=[printable(factor.name), "mean", f"{sign}{percent}"],
+            rows=[
+                [
+                    printable(mean.level),
+                    layout.fixed(mean.interval.mid, places) if mean.interval else layout.MISSING,
+                    half_width(mean.interval, places) if mean.interval else layout.MISSING,
+                ]
+                for mean in sorted(means, key=lambda mean: _worth(found, mean.interval))
+            ],
+            right=[False, True, True],
+        )
     for effect in found.effects:
-        rows = _contrast_rows(found, effect.contrasts, "simple")
-        if not rows:
-            continue
-        name = effect_name(effect)
-        header = ["contrast", "diff", f"{sign}{percent}", "p", "verdict"]
-        shown = rows[:_MOST]
-        title = name if len(rows) <= _MOST else f"{name}: {_MOST} of {len(rows)} (csv has all)"
-        yield title, header, shown, [False, True, True, True, False]
+        if effect.contrasts:
+            many = len(effect.contrasts) > _MOST
+            yield _Table(
+                title=effect_name(effect),
+                header=["contrast", "diff", f"{sign}{percent}", "p", "verdict"],
+                rows=_contrast_rows(
+                    found, _surest_first(effect) if many else effect.contrasts, "simple"
+                ),
+                right=[False, True, True, True, False],
+                cut=True,
+            )
     for partners in found.partners:
         yield _partner_table(partners, sign, percent)
 
@@ -149,22 +207,27 @@ def _worth(found: Effects, interval: object) -> float:
     return 0.0 if mid is None else -found.grid.metric.sign * mid
 
 
+def _surest_first(effect: Effect) -> list[Contrast]:
+    """Order by p, what is equal after the correction by what is left out of it."""
+
+    def key(one: Contrast) -> tuple[float, float]:
+        difference, p = one.judgement.difference, one.judgement.p
+        alone = difference.p if difference else None
+        return (2.0 if p is None else p, 2.0 if alone is None else alone)
+
+    return sorted(effect.contrasts, key=key)
+
+
 def _contrast_rows(found: Effects, contrasts: Sequence[Contrast], format: str) -> list[list[str]]:  # noqa: A002 - as above
-    """One row a contrast, the surest first where there are many."""
-    chosen = list(contrasts)
-    if len(chosen) > _MOST and format == "simple":
-        chosen.sort(key=lambda one: 2.0 if one.judgement.p is None else one.judgement.p)
     places = layout.places_by_interval(
         one.judgement.difference.interval for one in contrasts if one.judgement.difference
     )
     return [
         [
-            fold(printable(contrast_name(one)), _NAME_WIDTH)
-            if format == "simple"
-            else layout.escape(contrast_name(one), format),
-            *(layout.escape(text, format) for text in _numbers(found, one.judgement, places)),
+            layout.escape(text, format)
+            for text in (contrast_name(one), *_numbers(found, one.judgement, places))
         ]
-        for one in chosen
+        for one in contrasts
     ]
 
 
@@ -188,19 +251,23 @@ def _rows_of_all(found: Effects, format: str) -> Iterator[list[str]]:  # noqa: A
             yield [task, name, *row]
 
 
-def _partner_table(partners: Partners, sign: str, percent: str) -> Table:
+def _partner_table(partners: Partners, sign: str, percent: str) -> _Table:
     places = layout.places_by_interval(one.interval for one in partners.levels)
-    rows = [
-        [
-            fold(printable(one.level), _NAME_WIDTH),
-            fold(printable(_place(partners.others, one.chosen)), _NAME_WIDTH),
-            layout.fixed(one.interval.mid, places),
-            half_width(one.interval, places),
-        ]
-        for one in partners.levels
-    ]
-    header = [partners.factor, "best partner", "mean", f"{sign}{percent}"]
-    return f"best partner of each {partners.factor}", header, rows, [False, False, True, True]
+    return _Table(
+        title=f"best partner of each {partners.factor}",
+        header=[printable(partners.factor), "best partner", "mean", f"{sign}{percent}"],
+        rows=[
+            [
+                printable(one.level),
+                printable(_place(partners.others, one.chosen)),
+                layout.fixed(one.interval.mid, places),
+                half_width(one.interval, places),
+            ]
+            for one in partners.levels
+        ],
+        right=[False, False, True, True],
+        names=2,
+    )
 
 
 def _answer(found: Effects, effect: Effect, sign: str) -> str:
@@ -257,9 +324,16 @@ def _below(found: Effects, sign: str) -> list[str]:
         marks = f"{BETTER} shown to be better, {WORSE} worse (p < {family.alpha:g})"
         if family.margin is not None:
             marks += f", {EQUIVALENT} within {sign}{family.margin:g} (simultaneous by Bonferroni)"
+        if family.effect is not None:
+            marks += (
+                f", {UNDECIDED} +n undecided: about n more seeds show {sign}{family.effect:g} with "
+                f"{100 * POWER:g}% power"
+            )
+        else:
+            marks += f", {UNDECIDED} undecided"
         lines.append(
             f"p: two-sided, {method}. verdict: the first level, or the first of two differences, "
-            f"is {marks}, {UNDECIDED} undecided, {NOT_TESTABLE} not testable."
+            f"is {marks}, {NOT_TESTABLE} not testable."
         )
     if any(effect.share is not None for effect in found.effects):
         lines.append(

@@ -320,11 +320,9 @@ def test_effects_that_only_add_up_leave_rounding_and_no_interaction() -> None:
 def test_a_margin_calls_small_effects_equal_and_says_how_many_seeds_are_needed() -> None:
     found = of(PLANTED, margin=0.1)
     wide = of(TWO_BY_TWO, margin=0.1)
-    flat = of(
-        {place: [0.5 + x for x in NOISE] for place in TWO_BY_TWO}
-        | {("b", "p"): [0.5 - x for x in NOISE]},
-        margin=0.1,
-    )
+    alike: Scores = {place: [0.5 + x for x in NOISE] for place in TWO_BY_TWO}
+    alike["b", "p"] = [0.5 - x for x in NOISE]
+    flat = of(alike, margin=0.1)
     assert {one.judgement.verdict for e in flat.effects for one in e.contrasts} == {"="}
     assert contrast(found, ("a", "b")).judgement.verdict == "+"
     undecided = contrast(wide, ("a", "b"), ("c", "p")).judgement
