@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import identity, provenance
+from rlbench.grid.reading import fault_of_result
 from rlbench.plugin import source
 from rlbench.types import Job
 
@@ -99,6 +102,27 @@ def _written_since(file: Path, since_s: float) -> bool:
         return file.stat().st_mtime >= since_s
     except OSError:  # it is gone, which is a change too
         return True
+
+
+def reported_floor(value: Mapping[str, Any]) -> bool:
+    """Whether a report tells the task's floor: a number, or that it has none."""
+    floor = value.get("floor", math.nan)
+    is_number = isinstance(floor, (int, float)) and not isinstance(floor, bool)
+    return floor is None or (is_number and abs(floor) <= sys.float_info.max)
+
+
+def reported_progress(value: Mapping[str, Any]) -> bool:
+    """Whether a report tells how far a run is."""
+    numbers = [value.get("done"), value.get("total")]
+    return isinstance(value.get("phase"), str) and all(isinstance(n, int) for n in numbers)
+
+
+def fault_of_return(value: Mapping[str, Any]) -> str | None:
+    """Say what makes something that a process returned no result; None if it is one.
+
+    It comes from a process in which code of strangers ran.
+    """
+    return None if value.get("status") == "busy" else fault_of_result(value)
 
 
 def is_changed(result: Mapping[str, Any]) -> bool:

@@ -12,10 +12,13 @@ from rlbench.grid.attempt import (
     Flight,
     Planned,
     changed_files,
+    fault_of_return,
     history,
     is_changed,
     job_maker,
     renamed,
+    reported_floor,
+    reported_progress,
     worth_another,
 )
 from rlbench.grid.reading import COMPLETE
@@ -215,14 +218,17 @@ class _Grid:
         if event.what == "started":
             self.watcher.started(flight.run)
         elif event.what == "progress":
-            if "floor" in value:
+            if reported_floor(value):
                 flight.floor = value["floor"]
-            else:
+            elif reported_progress(value):
                 self.watcher.progress(flight.run, value["done"], value["total"], value["phase"])
         else:
             del self.flight[event.job]
             if event.what == "lost":
                 self._lose(flight, value, alone=alone)
+            elif fault := fault_of_return(value):
+                reason = f"what its process returned is no result: it {fault[:200]}"
+                self._settle(flight, self._note(flight, "failed", reason))
             elif value["status"] == "busy":
                 self.busy[event.job] = flight
                 self.watcher.waiting(flight.run)
