@@ -100,7 +100,11 @@ def foreign_runs(
     seen: dict[str, Entry] = {}
     runs = []
     for entry in entries:
-        spec = _spec(entry, lower_is_better=lower_is_better, scale=_scale(entry, scales))
+        spec = _spec(
+            entry,
+            lower_is_better=lower_is_better,
+            scale=_scale(entry, scales, lower_is_better=lower_is_better),
+        )
         first = seen.setdefault(spec["run_id"], entry)
         if first is not entry:
             raise UsageError(
@@ -177,13 +181,21 @@ def _named(entry: Entry) -> str:
     return f"{parts}{settings} seed {entry.seed}"
 
 
-def _scale(entry: Entry, scales: Mapping[str, Scale] | None) -> Scale | None:
+def _scale(
+    entry: Entry, scales: Mapping[str, Scale] | None, *, lower_is_better: bool
+) -> Scale | None:
     if scales is None:
         return None
     task = entry.parts.get("task", "")
     if task not in scales:
         raise UsageError.unknown(f"task in {entry.where}, to be normalised:", task, scales)
-    return scales[task]
+    low, high = scales[task]
+    if lower_is_better and low < high:
+        raise UsageError(
+            f"less is better (--direction lower), but in task {task!r} {low:g} counts as 0 and "
+            f"{high:g} as 1; turn one of them round"
+        )
+    return low, high
 
 
 def _spec(entry: Entry, *, lower_is_better: bool, scale: Scale | None) -> dict[str, Any]:
@@ -195,7 +207,8 @@ def _spec(entry: Entry, *, lower_is_better: bool, scale: Scale | None) -> dict[s
         },
         "settings": dict(entry.settings),
         MADE_ELSEWHERE: True,
-        **({"direction": "lower"} if lower_is_better else {}),
+        # on a scale, more is better: it goes from what counts as 0 to what counts as 1
+        **({"direction": "lower"} if lower_is_better and not scale else {}),
         **({"scale": list(scale)} if scale else {}),
     }
     text = json.dumps([content, entry.seed], sort_keys=True, ensure_ascii=False)

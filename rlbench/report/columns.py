@@ -128,8 +128,6 @@ def _spread(cell: Cell, places: int) -> str:
         return "failed"
     if cell.score is None:
         return layout.MISSING
-    if cell.score.half_width and float(layout.fixed(cell.score.half_width, places)) == 0:
-        return f"<{10**-places:.{places}f}"  # small is not certain
     return half_width(cell.score, places)
 
 

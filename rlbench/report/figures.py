@@ -31,7 +31,11 @@ def half_width(interval: Interval, places: int) -> str:
     if interval.n == 1:
         return "n=1"
     half = interval.half_width
-    return "all equal" if half is None else fixed(half, places)
+    if half is None:
+        return "all equal"
+    if half and float(fixed(half, places)) == 0:
+        return f"<{10**-places:.{places}f}"  # small is not certain
+    return fixed(half, places)
 
 
 def percents(level: float) -> str:

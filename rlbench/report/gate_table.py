@@ -51,8 +51,8 @@ def gate_table(
     rows = [_row(one, means, finer, sign, format) for one in gate.verdicts]
     header = [layout.escape(name, format) for name in _HEADER]
     right = [False, True, True, True, True, True, False]
-    body = layout.lay_out(header, rows, right, format)
-    return f"{body}\n\n{layout.prose([*_caption(gate, sign), *remarks(gate)], format)}"
+    below = [*_caption(gate, sign), *remarks(gate)]
+    return layout.page(header, rows, right, below=below, format=format)
 
 
 def headline(gate: Gate) -> str:

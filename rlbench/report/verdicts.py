@@ -85,9 +85,12 @@ def comparison_table(
     below = _below(comparison, columns, sign)
     if dropped:
         below.append(f"Left out for width: {', '.join(dropped)} (--max-width 0 shows all).")
-    prose = layout.prose(below, format, min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH))
-    body = _body(comparison.rows, columns, format)
-    return f"{_headed(body, comparison.rows, columns) if headed else body}\n\n{prose}"
+    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
+    if headed:
+        body = _headed(_body(comparison.rows, columns, format), comparison.rows, columns)
+        return f"{body}\n\n{layout.prose(below, format, prose_width)}"
+    header, texts, right = _texts(comparison.rows, columns, format)
+    return layout.page(header, texts, right, below=below, format=format, width=prose_width)
 
 
 def _headed(body: str, rows: Sequence[Row], columns: Sequence[_Column]) -> str:
@@ -272,6 +275,15 @@ def _wins_interval(row: Row) -> str:
 
 
 def _body(rows: Sequence[Row], columns: Sequence[_Column], format: str) -> str:  # noqa: A002 - as in `tables.table`
+    return layout.lay_out(*_texts(rows, columns, format), format)
+
+
+def _texts(
+    rows: Sequence[Row],
+    columns: Sequence[_Column],
+    format: str,  # noqa: A002 - as in `tables.table`
+) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Give header, rows and which columns stand flush right."""
     header = [layout.escape(column.name, format) for column in columns]
     texts = [
         [
@@ -280,4 +292,4 @@ def _body(rows: Sequence[Row], columns: Sequence[_Column], format: str) -> str: 
         ]
         for row in rows
     ]
-    return layout.lay_out(header, texts, [column.number for column in columns], format)
+    return header, texts, [column.number for column in columns]

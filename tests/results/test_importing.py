@@ -401,3 +401,15 @@ def test_an_imported_run_is_never_outdated_and_says_where_it_comes_from(tmp_path
 def test_equal_scores_from_elsewhere_are_no_suspicion(tmp_path: Path) -> None:
     _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na,0,0\na,1,0\na,2,0\n")
     assert "Same curves" not in rlbench("table", out).stdout
+
+
+def test_on_a_scale_more_is_better_whatever_way_it_goes(tmp_path: Path) -> None:
+    (tmp_path / "scale.csv").write_text("task,low,high\none,100,0\n", "utf-8")
+    text = "algorithm,task,seed,score\na,one,0,85\nb,one,0,11\n"
+    flags = ("--normalise", str(tmp_path / "scale.csv"), "--direction", "lower")
+    _, out = import_text(tmp_path, "x.csv", text, *flags)
+    assert scores(out) == {("a", "one", 0): 0.15, ("b", "one", 0): 0.89}
+    assert rlbench("table", out).stdout.splitlines()[2].startswith("b")
+    (tmp_path / "scale.csv").write_text("task,low,high\none,0,100\n", "utf-8")
+    refused, _ = import_text(tmp_path, "x.csv", text, *flags)
+    assert "turn one of them round" in refusal(refused)
