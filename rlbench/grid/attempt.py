@@ -50,6 +50,20 @@ class Flight:
     history: Mapping[str, Any]
     floor: float | None = None
 
+    def hear(self, report: Mapping[str, Any]) -> tuple[int, int, str] | None:
+        """Take the floor from a report; give how far the run is, if the report tells that.
+
+        Any other report is passed over: code of strangers may have sent it.
+        """
+        floor = report.get("floor", math.nan)
+        is_number = isinstance(floor, (int, float)) and not isinstance(floor, bool)
+        if floor is None or (is_number and abs(floor) <= sys.float_info.max):
+            self.floor = floor
+        match report:
+            case {"done": int(done), "total": int(total), "phase": str(phase)}:
+                return done, total, phase
+        return None
+
 
 def history(store: Store, run_id: str, seen: int | None) -> dict[str, Any]:
     """Tell which attempt comes now, and how those before ended.
@@ -104,25 +118,13 @@ def _written_since(file: Path, since_s: float) -> bool:
         return True
 
 
-def reported_floor(value: Mapping[str, Any]) -> bool:
-    """Whether a report tells the task's floor: a number, or that it has none."""
-    floor = value.get("floor", math.nan)
-    is_number = isinstance(floor, (int, float)) and not isinstance(floor, bool)
-    return floor is None or (is_number and abs(floor) <= sys.float_info.max)
-
-
-def reported_progress(value: Mapping[str, Any]) -> bool:
-    """Whether a report tells how far a run is."""
-    numbers = [value.get("done"), value.get("total")]
-    return isinstance(value.get("phase"), str) and all(isinstance(n, int) for n in numbers)
-
-
 def fault_of_return(value: Mapping[str, Any]) -> str | None:
     """Say what makes something that a process returned no result; None if it is one.
 
     It comes from a process in which code of strangers ran.
     """
-    return None if value.get("status") == "busy" else fault_of_result(value)
+    fault = None if value.get("status") == "busy" else fault_of_result(value)
+    return f"what its process returned is no result: it {fault[:200]}" if fault else None
 
 
 def is_changed(result: Mapping[str, Any]) -> bool:

@@ -17,8 +17,6 @@ from rlbench.grid.attempt import (
     is_changed,
     job_maker,
     renamed,
-    reported_floor,
-    reported_progress,
     worth_another,
 )
 from rlbench.grid.reading import COMPLETE
@@ -185,14 +183,26 @@ class _Grid:
                 self._look_at_busy()
         finally:
             self.engine.close()
-            patience = time.monotonic() + NOTES_S
-            for flight in list(self.flight.values()):
-                left_s = max(patience - time.monotonic(), 0.0)
-                result = self._note(flight, "interrupted", "interrupted", left_s)
-                if result["status"] != "interrupted":  # it had just written its last word
-                    del self.flight[flight.run.run_id]
-                self._end(flight.run, result)
+            self._note_what_is_left(time.monotonic() + NOTES_S)
             self.interrupted = self.interrupted and bool(self.queue or self.flight or self.busy)
+
+    def _note_what_is_left(self, end: float) -> None:
+        """Write down what was interrupted: runs in flight, and those that waited for another try.
+
+        These failed, and would count as tried; but the command was not done with them.
+        """
+        for flight in list(self.flight.values()):
+            left_s = max(end - time.monotonic(), 0.0)
+            result = self._note(flight, "interrupted", "interrupted", left_s)
+            if result["status"] != "interrupted":  # it had just written its last word
+                del self.flight[flight.run.run_id]
+            self._end(flight.run, result)
+        for run in self.queue:
+            last = self.store.record(run.run_id).result if run.run_id in self.again else None
+            if last is not None:
+                flight, left_s = Flight(run, self.seen[run.run_id], {}), end - time.monotonic()
+                result = self._write(flight, {**last, "status": "interrupted"}, max(left_s, 0.0))
+                self.watcher.ended(run, result)
 
     def _fill(self) -> None:
         while self.queue and len(self.flight) < self.workers and not self.interrupted:
@@ -218,17 +228,14 @@ class _Grid:
         if event.what == "started":
             self.watcher.started(flight.run)
         elif event.what == "progress":
-            if reported_floor(value):
-                flight.floor = value["floor"]
-            elif reported_progress(value):
-                self.watcher.progress(flight.run, value["done"], value["total"], value["phase"])
+            if (far := flight.hear(value)) is not None:
+                self.watcher.progress(flight.run, *far)
         else:
             del self.flight[event.job]
             if event.what == "lost":
                 self._lose(flight, value, alone=alone)
             elif fault := fault_of_return(value):
-                reason = f"what its process returned is no result: it {fault[:200]}"
-                self._settle(flight, self._note(flight, "failed", reason))
+                self._settle(flight, self._note(flight, "failed", fault))
             elif value["status"] == "busy":
                 self.busy[event.job] = flight
                 self.watcher.waiting(flight.run)

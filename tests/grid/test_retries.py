@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 
 import pytest
@@ -107,6 +109,49 @@ def test_failures_are_counted_before_others_are_started(grid):
 def test_a_failure_that_a_retry_mends_is_none(grid):
     grid.acts(s0="fail,ok", s1="fail,ok")
     assert grid.run("0-3", workers=1, max_failures=1, retries=1).ok == 4
+
+
+def interrupt_when(watcher: Watching, condition) -> None:
+    """Press Ctrl-C once, as soon as it is so."""
+
+    def look():
+        if condition():
+            watcher.on_progress = lambda: None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    watcher.on_progress = look
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "message"),
+    [
+        ("fail", "failed", "x"),
+        ("exit", "failed", "exited with code 9"),
+        ("kill self", "killed", "signal 9 (SIGKILL)"),
+    ],
+)
+def test_a_run_that_waits_to_be_tried_again_is_interrupted_like_one_in_flight(
+    grid, act, status, message
+):
+    """Its failure was not its end yet; the same command goes on with it."""
+    grid.acts(s0=f"{act},ok", s1="sleep")
+    watcher = Counting()
+    interrupt_when(watcher, lambda: ("again", 0, status) in watcher.calls)  # and 1 sleeps
+    outcome = grid.run("0-2", watcher, workers=1, retries=2)
+    assert (outcome.failed, outcome.interrupted, outcome.exit_code) == (0, True, 130)
+    assert {seed: watcher.results[seed]["status"] for seed in watcher.results} == {
+        0: "interrupted",
+        1: "interrupted",
+    }
+    assert watcher.calls.count(("ended", 0)) == 1
+    result = result_of(grid, "0")
+    assert (result["status"], result["attempts"]) == ("interrupted", 1)
+    assert message in result["error"]["message"]
+    grid.acts()
+    assert grid.run("0-2") == Outcome(ok=3, failed=0, skipped=0, interrupted=False, exit_code=0)
+    result = result_of(grid, "0")
+    assert result["attempts"] == 2
+    assert message in result["earlier"][0]["error"]["message"]
 
 
 # --- an engine that dies --------------------------------------------------------------------------
