@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-NUMBERS = ("score_start", "score", "reward", "kl", "entropy", "length", "tokens", "wall_s", "floor")
+COLUMNS = {
+    "score_start": "score_start",
+    "score": "score",
+    "reward_mean": "reward",
+    "kl_nats": "kl",
+    "entropy": "entropy",
+    "length": "length",
+    "tokens": "tokens",
+    "wall_s": "wall_s",
+}
+"""Columns of numbers to keys of ``result.json``; columns ``reward`` and ``kl`` are components."""
+NUMBERS = (*COLUMNS.values(), "floor")
 """What in ``result.json`` is a number; it may be null, or not be there."""
 COMPLETE = ("ok", "failed", "diverged", "timeout")  # tried to the end; the rest runs again
 STATUSES = (*COMPLETE, "killed", "interrupted")

@@ -11,26 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import read_bytes
+from rlbench.grid.reading import COLUMNS, read_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PARTS = ("algorithm", "estimator", "loss", "kl", "task", "reward", "model")
-NUMBERS = {
-    "score": "score",
-    "score_start": "score_start",
-    "reward_mean": "reward",
-    "kl_nats": "kl",
-    "entropy": "entropy",
-    "length": "length",
-    "tokens": "tokens",
-    "wall_s": "wall_s",
-}
-"""What a column can hold, and its key in a result."""
 SETTING = "set."
 WHO = ("algorithm", "estimator", "loss")
-TARGETS = (*PARTS, "seed", "status", *NUMBERS)
+TARGETS = (*PARTS, "seed", "status", *COLUMNS)
 LEVELS = (*PARTS, "seed", "metric")
 
 _NO_VALUE = ("", "na", "n/a", "nan", "none", "null", "-")

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError, nearest
-from rlbench.grid.reading import COMPLETE
+from rlbench.grid.reading import COLUMNS, COMPLETE
 from rlbench.grid.score_rows import (
-    NUMBERS,
     PARTS,
     SETTING,
     TARGETS,
@@ -136,7 +135,7 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
     """Read one row."""
     said = {target: row.get(name) for target, name in columns.items()} | dict(fixed)
     parts = {name: _label(where, name, said[name]) for name in PARTS if name in said}
-    numbers = {key: _number(where, n, said[n]) for n, key in NUMBERS.items() if n in said}
+    numbers = {key: _number(where, n, said[n]) for n, key in COLUMNS.items() if n in said}
     status = "ok"
     if not is_gap(said.get("status")):
         status = str(said["status"]).strip()

@@ -8,7 +8,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from rlbench.report.cells import KINDS, KINDS_OF_RUNS, NUMBERS, Cell
+from rlbench.grid.reading import COLUMNS
+from rlbench.report.cells import KINDS, KINDS_OF_RUNS, Cell
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import shared
 from rlbench.training.settings import Settings
@@ -111,7 +112,7 @@ def cell_record(cell: Cell, labels: Sequence[str]) -> dict[str, Any]:
         "score_start": cell.mean("score_start"),
         **score,
         "score_of_ok": of_ok,
-        **{name: cell.mean(NUMBERS[name]) for name in _MEANS},
+        **{name: cell.mean(COLUMNS[name]) for name in _MEANS},
     }
 
 

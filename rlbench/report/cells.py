@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
 KINDS_OF_RUNS = ("estimator", "loss", "kl", "task", "reward", "model")
 KINDS = ("algorithm", *KINDS_OF_RUNS)  # what was measured elsewhere has an algorithm as a whole
-# column -> key in result.json; `reward` and `kl` are the names of components already
-NUMBERS = {
-    "score_start": "score_start",
-    "score": "score",
-    "reward_mean": "reward",
-    "kl_nats": "kl",
-    "entropy": "entropy",
-    "length": "length",
-    "tokens": "tokens",
-    "wall_s": "wall_s",
-}
 NOT_RUN = "not run"
 
 # what beside kinds, settings and the seed makes two runs incomparable

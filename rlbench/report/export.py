@@ -11,9 +11,8 @@ from csv import reader
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import read_bytes
+from rlbench.grid.reading import COLUMNS, read_bytes
 from rlbench.grid.store import METRICS
-from rlbench.report.cells import NUMBERS
 from rlbench.report.frame import results
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".parquet")
 SHOWN = 5  # runs without a curve that are named
-_OF_THE_END = ("error", *NUMBERS)  # one number a run, which a curve does not repeat
+_OF_THE_END = ("error", *COLUMNS)  # one number a run, which a curve does not repeat
 
 
 def check_target(path: Path, *, force: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from rlbench.grid.reading import describes_a_run
-from rlbench.report.cells import KINDS, KINDS_OF_RUNS, NUMBERS, error_line, key_of
+from rlbench.grid.reading import COLUMNS, describes_a_run
+from rlbench.report.cells import KINDS, KINDS_OF_RUNS, error_line, key_of
 from rlbench.report.spelling import spelled
 from rlbench.training.settings import Settings
 
@@ -53,17 +53,17 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
                 **{name: spec.get("settings", {}).get(name) for name in told},
                 "status": record.status,
                 "error": error_line(record) or None,
-                **{name: result.get(key) for name, key in NUMBERS.items()},
+                **{name: result.get(key) for name, key in COLUMNS.items()},
                 "rlbench": versions.get("rlbench"),
                 "torch": spec.get("torch"),
             }
         )
-    columns = ["run_id", *kinds, "seed", *told, "status", "error", *NUMBERS, "rlbench", "torch"]
+    columns = ["run_id", *kinds, "seed", *told, "status", "error", *COLUMNS, "rlbench", "torch"]
     frame = pd.DataFrame(rows, columns=columns)
     for name in told:  # a gap must not turn 8 into 8.0
         if all(row[name] is None or type(row[name]) is int for row in rows):
             frame[name] = frame[name].astype("Int64")
-    for name in NUMBERS:
+    for name in COLUMNS:
         frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
     return frame
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlbench.errors import UsageError
+from rlbench.grid.reading import COLUMNS
 
 Direction = Literal["higher", "lower"]
 
@@ -34,15 +35,6 @@ class Metric:
 
 SCORE = Metric("score", "score")
 
-_KEYS = {
-    "score": "score",
-    "reward_mean": "reward",
-    "kl_nats": "kl",
-    "entropy": "entropy",
-    "length": "length",
-    "tokens": "tokens",
-    "wall_s": "wall_s",
-}
 _DIRECTIONS: dict[str, Direction] = {
     "score": "higher",
     "reward_mean": "higher",
@@ -62,12 +54,13 @@ def metric(name: str, direction: Direction | None = None) -> Metric:
     Raises:
         UsageError: There is no such number, or nobody can say which way is better.
     """
-    if name not in _KEYS:
-        raise UsageError.unknown("metric", name, _KEYS)
+    known = [column for column in COLUMNS if column != "score_start"]  # before anything differs
+    if name not in known:
+        raise UsageError.unknown("metric", name, known)
     way = direction or _DIRECTIONS.get(name)
     if way is None:
         raise UsageError(
             f"metric {name!r}: neither more nor less of it is better as such; say which, "
             "--direction higher or --direction lower"
         )
-    return Metric(name, _KEYS[name], way == "higher", direction is not None)
+    return Metric(name, COLUMNS[name], way == "higher", direction is not None)

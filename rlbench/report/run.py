@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.grid import compare, repeat
 from rlbench.grid.importing import MADE_ELSEWHERE
-from rlbench.grid.reading import read_object
+from rlbench.grid.reading import COLUMNS, read_object
 from rlbench.grid.store import LOCK, SCHEMA, VERIFIED
-from rlbench.report.cells import NUMBERS, error_line
+from rlbench.report.cells import error_line
 from rlbench.report.prose import two_columns, wrap
 from rlbench.report.spelling import spelled
 from rlbench.training.settings import Settings
@@ -155,7 +155,7 @@ def _is_default(defaults: Mapping[str, Any], name: str, value: Any) -> bool:
 def _numbers(result: Mapping[str, Any]) -> Rows:
     return [
         (name, _spell(result[key]))
-        for name, key in NUMBERS.items()
+        for name, key in COLUMNS.items()
         if key != "wall_s" and result.get(key) is not None
     ]
 
