@@ -78,6 +78,7 @@ def execute(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
                 return dict(present.result or {})  # another process was faster
             try:
                 checkpoints, problem = _checkpoints(payload, store, folder)
+                _keep_history(payload, folder)
                 log_file = folder / "log.txt"  # of all attempts, if one goes on from another
                 with log_file.open("a", encoding="utf-8", errors="backslashreplace") as log:
                     if problem:
@@ -116,6 +117,18 @@ def _checkpoints(
         store.clear(payload["run_id"])
         problem = f"the checkpoint can't be used: {error}; the run starts anew"
     return found, problem
+
+
+def _keep_history(payload: Mapping[str, Any], folder: Path) -> None:
+    """Write down how earlier attempts ended, in the place of the result that told it.
+
+    If this attempt ends with the power, nobody else can; what is written then says so.
+    """
+    if "earlier" in payload["history"]:
+        error = {"type": "Lost", "message": "its process was gone before it ended", "where": None}
+        numbers = {"status": "killed", "error": error}
+        write_json(folder / SPEC, payload["description"])
+        write_json(folder / RESULT, _result(payload["run_id"], numbers) | payload["history"])
 
 
 def _attempt(

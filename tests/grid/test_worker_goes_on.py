@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_what_was_written_is_still_there_for_a_run_that_goes_on(attempts, monkey
     def train(spec, recorder, trackers, checkpoints):
         assert checkpoints.update == 4
         assert (attempts.folder / "metrics.csv").read_text() == "update,loss\n4,0.5\n"
-        assert not (attempts.folder / "result.json").exists()
+        assert not attempts.store.record(attempts.run.run_id).complete
         recorder.rewind(checkpoints._found["position"])
         recorder.update({"update": 5, "loss": 0.25})
         return NUMBERS
@@ -159,3 +160,39 @@ def test_a_run_that_took_too_long_goes_on_when_it_is_asked_for_again(attempts, m
 
     assert attempts.execute(train)["status"] == "ok"
     assert told == [4]
+
+
+def test_earlier_attempts_are_known_when_the_power_goes_in_the_middle_of_another(
+    attempts, tmp_path
+):
+    """Nobody is left to write anything: what is on the disk while the run trains has to do."""
+    run_id, disks = attempts.run.run_id, []
+
+    def train(*_):
+        disks.append(tmp_path / f"disk{len(disks)}")
+        shutil.copytree(attempts.root / "runs", disks[-1] / "runs")
+        raise ValueError(f"attempt {len(disks)}")
+
+    for _ in range(3):
+        attempts.execute(train)
+    found = []
+    for disk in disks:
+        store = Store(disk)
+        record = store.record(run_id)
+        assert not record.complete
+        assert record.problem is None
+        found.append(history(store, run_id, store.stamp(run_id)))
+    failures = [f"attempt {number}" for number in (1, 2)]
+    gone = "its process was gone before it ended"
+    told = [[e["error"]["message"] for e in one.get("earlier", [])] for one in found]
+    assert told == [[], [*failures[:1], gone], [*failures, gone]]
+    assert [one["attempts"] for one in found] == [1, 3, 4]
+    assert found[2]["earlier"][-1]["status"] == "killed"
+
+
+def test_a_first_attempt_leaves_no_result_before_it_ends(attempts):
+    def train(*_):
+        assert attempts.store.record(attempts.run.run_id).status == "missing"
+        return NUMBERS
+
+    assert attempts.execute(train)["status"] == "ok"
