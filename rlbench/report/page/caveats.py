@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.grid.importing import is_foreign
 from rlbench.report import legend, tables
 from rlbench.report.baseline import spell_cell
+from rlbench.report.metric import SCORE
 from rlbench.report.progress import count
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def collect(
         *_seeds(ordered, labels),
         *_few_pairs(ordered, comparison),
         *_untuned(comparison),
+        *_no_better_than_the_start(ordered, labels),
         *_foreign(ordered),
         *_uncommitted(ordered),
         *_unreadable(unreadable),
@@ -87,6 +89,25 @@ def _untuned(comparison: Comparison | None) -> list[str]:
     if comparison is None:
         return []
     return [text for text in legend.caption(comparison, ()) if text.startswith(_UNTUNED)]
+
+
+def _no_better_than_the_start(ordered: Sequence[Cell], labels: Sequence[str]) -> list[str]:
+    """Name what training made no better, where the score is what is compared."""
+    learnt = [
+        (cell, cell.metric.sign * (cell.score.mid - start))
+        for cell in ordered
+        if cell.metric.key == SCORE.key
+        and cell.score is not None
+        and (start := cell.mean("score_start")) is not None
+    ]
+    worse = [cell for cell, gain in learnt if gain <= 0]
+    if not worse:
+        return []
+    if len(worse) == len(ordered) > 1:
+        which = "Every cell ends"
+    else:
+        which = f"{_names(worse, labels)} {'ends' if len(worse) == 1 else 'end'}"
+    return [f"{which} no better than before training: what differs is how much was lost."]
 
 
 def _foreign(ordered: Sequence[Cell]) -> list[str]:

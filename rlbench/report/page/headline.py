@@ -163,7 +163,8 @@ def _counts(comparison: Comparison, rows: Sequence[Row]) -> str:
     if len(found) == 1:
         mark = next(iter(found))
         one = len(rows) == 1
-        who = spell_cell(rows[0].cell, comparison.labels) if one else f"All {len(rows):,} others"
+        others = "Both others" if len(rows) == 2 else f"All {len(rows):,} others"
+        who = spell_cell(rows[0].cell, comparison.labels) if one else others
         return f"{who} {WORDS[mark][2 if one else 3]}{_LINKS.get(mark, ', against ')}{against}."
     better = found.pop(BETTER, 0)
     parts = [f"{better or 'none'} {WORDS[BETTER][3 if better > 1 else 2]} than {against}"]
@@ -193,6 +194,8 @@ def _numbers(comparison: Comparison, row: Row, places: int) -> str:
         low, high = signed(interval.low, places), signed(interval.high, places)
         parts.append(f"{percents(interval.level)} interval {low} to {high}")
     parts += [f"p {p if p.startswith('<') else f'= {p}'}", count(interval.n, "pair")]
+    if row.failures:
+        parts.append(f"of which {row.failures:,} with a failed run, at the floor")
     mid = signed(interval.mid, places)
     return f"{comparison.metric.name} {mid} ({', '.join(parts)})"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlbench.report.best import best_set
+from rlbench.report.best import BestSet, best_set
 from rlbench.report.page import caveats, failures, headline, pictures, provenance, samples
 from rlbench.report.page.score_table import score_table
 from rlbench.report.page.verdict_table import verdict_table
@@ -37,7 +37,6 @@ class Page:
         samples: What policies wrote.
         provenance: Where all of it comes from.
         caveats: What to know before believing it.
-        effects: What single factors do; nothing where cells make no grid.
     """
 
     title: str
@@ -51,7 +50,6 @@ class Page:
     samples: samples.Shown
     provenance: provenance.Provenance
     caveats: tuple[str, ...]
-    effects: tuple[Any, ...] = ()
 
 
 def build(
@@ -74,7 +72,8 @@ def build(
         left_out: What of the results is not among the cells, in words; empty if nothing.
     """
     ordered, labels = arranged(cells)
-    best = best_set(ordered)
+    # beside a baseline, a second family of tests would only seem to contradict the first
+    best = best_set(ordered) if comparison is None else BestSet()
     verdicts = None
     if comparison is not None:
         verdicts = verdict_table(comparison)

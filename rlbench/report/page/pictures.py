@@ -22,7 +22,7 @@ _REMARKS = 3
 _CAPTIONS = {
     "curves": "Bands are of each cell alone: whether two cells differ is for the verdicts to say.",
     "scores": "Rows share their seeds, so intervals that overlap are no proof that two are equal.",
-    "matrix": "Lines that are not alike across a factor mean that factors interact.",
+    "matrix": "Where rows differ by more in one column than in another, the factors interact.",
     "tradeoff": "Up and to the left: a better score, bought with less distance from the start.",
     "profile": "A curve above another all the way is better at every score one could ask for.",
     "improvement": "One half means that neither side is better more often.",
@@ -93,7 +93,8 @@ def draw(cells: Sequence[Cell], baselines: Mapping[str, Cell] | None) -> Picture
         title = title[:1].upper() + title[1:]
         figure.set_label(_in_words(name, title, ordered))
         more = len(remarks) - _REMARKS
-        shown = [*remarks[:_REMARKS], *([f"and {more:,} more of this kind"] if more > 0 else [])]
+        shown = [remark[:1].upper() + remark[1:] for remark in remarks[:_REMARKS]]
+        shown += [f"And {more:,} more of this kind"] if more > 0 else []
         drawn.append(
             Picture(
                 name=name,

@@ -216,9 +216,15 @@ def _when(ordered: Sequence[Cell], said: Sequence[Mapping[str, Any]]) -> list[Fa
     started = sorted(str(of["started"]) for of in said if of.get("started"))
     if started:
         first, last = started[0], started[-1]
-        between = first if first == last else f"{first} to {last}"
+        between = _date(first) if first == last else f"{_date(first)} to {_date(last)}"
         facts.append(Fact(name="runs started", values=(between,)))
     return facts
+
+
+def _date(text: str) -> str:
+    """Write a time for people; what is none stays as it is."""
+    found = re.fullmatch(r"([0-9-]{10})T([0-9:]{8})\+00:00", text)
+    return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def _spent(records: Iterable[Record]) -> list[Fact]:
@@ -232,13 +238,13 @@ def _spent(records: Iterable[Record]) -> list[Fact]:
         if result.get("wall_s") is not None:
             seconds["in all"] = seconds.get("in all", 0.0) + result["wall_s"]
         tokens += result.get("tokens") or 0
-    seconds = {name: value for name, value in seconds.items() if value > 0}
     if "in all" in seconds:
         seconds["in all"] = seconds.pop("in all")  # the sum stands last
     digits = min(places_by_size(list(seconds.values())), 1)
     facts = [
         Fact(name=name, values=(f"{fixed(value, digits)} s{_in_hours(value)}",))
         for name, value in seconds.items()
+        if float(fixed(value, digits)) > 0
     ]
     return facts + ([Fact(name="tokens", values=(f"{tokens:,.0f}",))] if tokens else [])
 

@@ -48,14 +48,14 @@ class Samples:
     Attributes:
         name: The cell.
         seed: The seed.
-        score: What the run reached, as text.
+        value: What the run reached, with the name of the metric.
         updates: Updates after which was evaluated.
         rows: Prompts, each with an answer an evaluation; None where there is none.
     """
 
     name: str
     seed: int
-    score: str
+    value: str
     updates: tuple[int, ...]
     rows: tuple[tuple[str, tuple[Answer | None, ...]], ...]
 
@@ -85,7 +85,7 @@ def collect(ordered: Sequence[Cell], labels: Sequence[str]) -> Shown:
     found, without = [], 0
     for cell in ordered[:MOST_CELLS]:
         seed = middle(cell)
-        samples = None if seed is None else _of_run(seed, spell_cell(cell, labels))
+        samples = None if seed is None else _of_run(cell, seed, spell_cell(cell, labels))
         if samples is None:
             without += 1
         else:
@@ -104,7 +104,7 @@ def middle(cell: Cell) -> Seed | None:
     return known[(len(known) - 1) // 2][2]
 
 
-def _of_run(seed: Seed, name: str) -> Samples | None:
+def _of_run(cell: Cell, seed: Seed, name: str) -> Samples | None:
     entries = _read(seed)
     if not entries:
         return None
@@ -122,10 +122,11 @@ def _of_run(seed: Seed, name: str) -> Samples | None:
         )
         for prompt in prompts
     )
+    value = "" if seed.score is None else f"{cell.metric.name} {fixed(seed.score, 3)}"
     return Samples(
         name=name,
         seed=seed.number,
-        score=fixed(seed.score or 0.0, 3),
+        value=value,
         updates=tuple(updates),
         rows=rows,
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlbench.report.comparison import Comparison, Row
+    from rlbench.report.family import Judgement
     from rlbench.stats import Interval
 
 _MARKLESS = (BASELINE, NOT_TESTABLE, NOT_COMPARABLE)  # the word says it all
@@ -83,7 +84,7 @@ def _columns(comparison: Comparison) -> list[tuple[Heading, Callable[[Row], Entr
         (_number(percent), its_spread),
         (Heading(text="p", number=True), p),
         (_number("wins"), wins),
-        (Heading(text="verdict"), _verdict),
+        (Heading(text="verdict"), verdict_field),
     ]
 
 
@@ -144,9 +145,10 @@ def _beside(comparison: Comparison) -> list[tuple[Heading, Callable[[Row], Entry
     return [(_number({"kl": "KL"}.get(name, name)), say)]
 
 
-def _verdict(row: Row) -> Entry:
-    word, tone, *_ = WORDS[row.verdict]
-    text = word if row.verdict in _MARKLESS else f"{row.verdict} {word}"
-    if row.more is not None:
-        text += f" +{row.more:,}"
-    return by_number(text, float(list(WORDS).index(row.verdict)), tone=tone)
+def verdict_field(judged: Judgement) -> Entry:
+    """Write a verdict with its word; an open one with the seeds that would decide it."""
+    word, tone, *_ = WORDS[judged.verdict]
+    text = word if judged.verdict in _MARKLESS else f"{judged.verdict} {word}"
+    if judged.more is not None:
+        text += f" +{judged.more:,}"
+    return by_number(text, float(list(WORDS).index(judged.verdict)), tone=tone)
