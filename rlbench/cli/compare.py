@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,22 +20,6 @@ if TYPE_CHECKING:
     from rlbench.report.comparison import Comparison
     from rlbench.report.metric import Direction
     from rlbench.report.tuning import Tuning
-
-_LEVELS = (0.5, 0.999)
-_NOTHING = "none of these folders holds a run that can be read"
-
-
-def _level(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
-    low, high = _LEVELS
-    if not low <= value <= high:  # also where it is not a number
-        raise click.BadParameter(f"{value:g} is not in [{low:g}, {high:g}].")
-    return value
-
-
-def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
-    if value is not None and not (0 < value < math.inf):
-        raise click.BadParameter(f"{value:g} is not a positive difference.")
-    return value
 
 
 @click.command(
@@ -54,28 +37,9 @@ by +. Without the task, among several, it is the baseline of each task."""
 @click.option(
     "--baseline", cls=Once, metavar="CELL", help="The cell that others are compared with."
 )
-@click.option(
-    "--margin",
-    cls=Once,
-    type=float,
-    callback=_margin,
-    metavar="DIFF",
-    help="Differences below this count as none (default: no such claim).",
-)
-@click.option(
-    "--metric",
-    cls=Once,
-    default="score",
-    show_default=True,
-    metavar="NAME",
-    help="What is compared: a column of numbers, such as kl_nats or wall_s.",
-)
-@click.option(
-    "--direction",
-    cls=Once,
-    type=click.Choice(["higher", "lower"]),
-    help="Which way is better (default: what is usual for the metric).",
-)
+@flags.margin
+@flags.metric
+@flags.direction
 @click.option(
     "--tune",
     cls=Once,
@@ -83,16 +47,7 @@ by +. Without the task, among several, it is the baseline of each task."""
     help="Choose each cell's best value (of lr, say, or loss.eps) on half of the seeds; compare "
     "on the rest.",
 )
-@click.option(
-    "--level",
-    cls=Once,
-    type=float,
-    default=0.95,
-    show_default=True,
-    callback=_level,
-    metavar="LEVEL",
-    help="Confidence level.",
-)
+@flags.level
 @flags.format_
 @flags.width
 def compare(
@@ -117,7 +72,6 @@ def compare(
 
     from rlbench.grid import race
     from rlbench.report import comparison
-    from rlbench.report.cells import cells
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
 
@@ -130,10 +84,7 @@ def compare(
             "here do not hold; the command that raced shows its verdicts"
         )
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
-    for record in chosen:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    found = cells(chosen, metric_named(metric, direction))
+    found = selecting.cells(chosen, metric_named(metric, direction))
     tuning = _tuned(found, tune) if tune is not None else None
     shown = comparison.in_order(tuning.cells if tuning else found)
     _check_number(shown)
@@ -150,8 +101,6 @@ def _tuned(found: Sequence[Cell], text: str) -> Tuning:
     from rlbench.report import tuning
 
     axis = tuning.parse_axis(text)
-    if not found:
-        raise NothingSelected(_NOTHING)
     made = tuning.tune(found, axis)
     absent = tuning.absent(axis, found)
     if absent:
@@ -165,8 +114,6 @@ def _check_number(shown: Sequence[Cell]) -> None:
     from rlbench.report.baseline import but_for_task, spell_cell
     from rlbench.report.cells import labels_of
 
-    if not shown:
-        raise NothingSelected(_NOTHING)
     labels = labels_of(shown)
     if len(shown) == 1:
         name = spell_cell(shown[0], labels)

@@ -53,6 +53,13 @@ def axes(*, selecting: bool) -> Callable[[_Command], _Command]:
     return decorate
 
 
+def _positive(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
+    """Accept a positive, finite difference."""
+    if value is not None and not (0 < value < math.inf):
+        raise click.BadParameter(f"{value:g} is not a positive difference.")
+    return value
+
+
 def _confidence(_context: click.Context, _parameter: click.Parameter, value: float) -> Any:
     """Accept a level of confidence."""
     low, high = _LEVELS
@@ -96,6 +103,14 @@ direction = click.option(
     cls=Once,
     type=click.Choice(["higher", "lower"]),
     help="Which way is better (default: what is usual for the metric).",
+)
+margin = click.option(
+    "--margin",
+    cls=Once,
+    type=float,
+    callback=_positive,
+    metavar="DIFF",
+    help="Differences below this count as none (default: no such claim).",
 )
 level = click.option(
     "--level",

@@ -92,14 +92,9 @@ def gate(
 
 def _cells(root: Path, metric: Metric, **chosen: Any) -> list[Cell]:
     """Read the cells of one folder that are selected."""
-    from rlbench.report.cells import cells
-
     records = selecting.read(root)
     try:
         kept = selecting.choose(records, **chosen)
     except NothingSelected as error:
         raise NothingSelected(f"{root}: {error}") from error
-    for record in kept:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    return cells(kept, metric)
+    return selecting.cells(kept, metric)

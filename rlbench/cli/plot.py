@@ -16,7 +16,6 @@ from rlbench.report.terminal import Folder, Once, emit, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.grid.store import Record
     from rlbench.report.cells import Cell
     from rlbench.report.metric import Direction
 
@@ -132,6 +131,8 @@ def plot(
 
     What these results can't have is left out, with the reason.
     """
+    from rlbench.report.metric import metric as metric_named
+
     root = selecting.root(None, out)
     wanted = _names(names)
     given = {"column": column, "rows": rows, "columns": columns, "baseline": baseline}
@@ -141,7 +142,7 @@ def plot(
     chosen = selecting.choose(
         selecting.read(root), axes=axes, seeds=seeds, settings=settings, plugins=plugins
     )
-    shown = _cells(chosen, metric, direction)
+    shown = selecting.cells(chosen, metric_named(metric, direction))
     options: dict[str, Any] = {"metric_column": column, "factors": (rows, columns), "width": width}
     if baseline is not None:
         options["baseline"] = find_baselines(shown, baseline, plugins)
@@ -200,23 +201,6 @@ def _check(paths: dict[str, list[Path]], *, to_a_file: bool, force: bool) -> Non
     for path in (path for several in paths.values() for path in several):
         if to_a_file or path.parent.exists():
             output.check_path(path, force=force)
-
-
-def _cells(records: list[Record], name: str, direction: Direction | None) -> list[Cell]:
-    """Group the runs; a direction that was given counts more than what results say of theirs."""
-    from dataclasses import replace
-
-    from rlbench.report.cells import cells
-    from rlbench.report.metric import metric
-
-    for record in records:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    wanted = metric(name, direction)
-    found = cells(records, wanted)
-    if not found:
-        raise NothingSelected("none of these folders holds a run that can be read")
-    return found if direction is None else [replace(cell, metric=wanted) for cell in found]
 
 
 def _draw(

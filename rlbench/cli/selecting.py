@@ -12,10 +12,12 @@ from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.terminal import Folder, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlbench.grid.store import Record
     from rlbench.plugin.registry import Registry
+    from rlbench.report.cells import Cell
+    from rlbench.report.metric import Metric
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -100,3 +102,20 @@ def choose(
         settings=parse_settings(settings, registry),
         note=say,
     )
+
+
+def cells(records: Sequence[Record], metric: Metric) -> list[Cell]:
+    """Group runs into cells; what is wrong with one is said on stderr.
+
+    Raises:
+        NothingSelected: None of them can be read.
+    """
+    from rlbench.report.cells import cells as grouped
+
+    for record in records:
+        if record.problem:
+            say(f"warning: {record.problem}")
+    found = grouped(records, metric)
+    if not found:
+        raise NothingSelected("none of these folders holds a run that can be read")
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.errors import NothingSelected, UsageError
+from rlbench.errors import UsageError
 from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rlbench.grid.normalisation import Scale
     from rlbench.grid.store import Record
-    from rlbench.report.cells import Cell
     from rlbench.report.metric import Direction, Metric
 
 
@@ -102,7 +101,7 @@ def print_table(
     from rlbench.report.metric import SCORE
     from rlbench.report.tables import remarks, table
 
-    shown = _cells(records, metric or SCORE)
+    shown = selecting.cells(records, metric or SCORE)
     width = _width(format_, max_width)
     emit(table(shown, format_, width, ascii_only=not can_write("±"), iqm=iqm))
     if format_ in ("csv", "tsv"):
@@ -122,24 +121,11 @@ def _print_suite(
     from rlbench.report.suite import suite
     from rlbench.report.suite_table import remarks, suite_table
 
-    made = suite(_cells(records, metric), scales)
+    made = suite(selecting.cells(records, metric), scales)
     emit(suite_table(made, format_, _width(format_, max_width)))
     if format_ in ("csv", "tsv"):
         for line in remarks(made):
             say(line)
-
-
-def _cells(records: list[Record], metric: Metric) -> list[Cell]:
-    """Group the runs; what can't be read is said."""
-    from rlbench.report.cells import cells
-
-    for record in records:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    shown = cells(records, metric)
-    if not shown:
-        raise NothingSelected("none of these folders holds a run that can be read")
-    return shown
 
 
 def _width(format_: str, given: int | None) -> int | None:
