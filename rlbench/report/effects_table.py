@@ -67,7 +67,7 @@ def effects_table(
     """
     tables.check_format(format)
     if format in tables.DATA_FORMATS:
-        return data(found, format, [line for one in found for line in remarks(one)])
+        return data(found, format, _all_remarks(found))
     sign = "+/-" if ascii_only else "±"
     prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
     if format == "simple":
@@ -77,7 +77,8 @@ def effects_table(
     percent = percents(found[0].family.level)
     header = ["effect", "contrast", "diff", f"{sign}{percent}", "p", "verdict"]
     right = [False, False, True, True, True, False]
-    below = [printable(paragraph) for one in found for paragraph in _below(one, sign)]
+    texts = (text for one in found for text in (_title(one), *_contrasts_below(one, sign)))
+    below = [printable(text) for text in dict.fromkeys([*texts, *_all_remarks(found)])]
     if len({one.grid.task for one in found}) > 1:
         header, right = ["task", *header], [False, *right]
     else:
@@ -125,16 +126,26 @@ def remarks(found: Effects) -> list[str]:
     return lines
 
 
-def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
+def _all_remarks(found: Sequence[Effects]) -> list[str]:
+    """List the remarks of all tasks; where there are several, each says of which it is."""
+    if len(found) == 1:
+        return remarks(found[0])
+    return [f"{one.grid.task}: {line}" for one in found for line in remarks(one)]
+
+
+def _title(found: Effects) -> str:
     grid = found.grid
     sizes = " x ".join(str(len(factor.levels)) for factor in grid.factors)
     where = f" of task {grid.task}" if grid.task else ""
     noun = "seed" if len(grid.seeds) == 1 else "seeds"
-    title = (
+    return (
         f"effects on {grid.metric.name}{where}: {len(grid.cells)} cells "
         f"({' x '.join(f.name for f in grid.factors)}: {sizes}), {len(grid.seeds)} {noun}"
     )
-    yield _prose([title], width)
+
+
+def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
+    yield _prose([_title(found)], width)
     yield _prose([f"- {text}" for text in answers(found, sign)], width)
     for table in _tables(found, sign):
         yield _laid_out(table, width)
@@ -305,36 +316,13 @@ def _place(names: Sequence[str], place: Sequence[str]) -> str:
 
 
 def _below(found: Effects, sign: str) -> list[str]:
-    family, metric = found.family, found.grid.metric
-    percent = percents(family.level)
-    way = "positive is better" if metric.higher else "negative is better"
+    """Explain all tables of a terminal."""
+    percent = percents(found.family.level)
     lines = [
         f"mean: over the levels of all other factors with equal weights, then over seeds, {sign} "
-        f"half of its {percent} t interval. diff: within each seed, then over seeds; {way}; {sign} "
-        f"half of its {percent} t interval, of one contrast alone. (a - b) at c less at d: the "
-        "difference of two differences; 0 where factors only add up."
+        f"half of its {percent} t interval.",
+        *_contrasts_below(found, sign),
     ]
-    if family.size:
-        method = (
-            f"max-t with joint sign flips over all {family.size} contrasts (Westfall and Young; "
-            f"from {MAX_T_FROM} seeds)"
-            if family.joint
-            else f"t tests of the contrasts of seeds, adjusted by Holm over all {family.size}"
-        )
-        marks = f"{BETTER} shown to be better, {WORSE} worse (p < {family.alpha:g})"
-        if family.margin is not None:
-            marks += f", {EQUIVALENT} within {sign}{family.margin:g} (simultaneous by Bonferroni)"
-        if family.effect is not None:
-            marks += (
-                f", {UNDECIDED} +n undecided: about n more seeds show {sign}{family.effect:g} with "
-                f"{100 * POWER:g}% power"
-            )
-        else:
-            marks += f", {UNDECIDED} undecided"
-        lines.append(
-            f"p: two-sided, {method}. verdict: the first level, or the first of two differences, "
-            f"is {marks}, {NOT_TESTABLE} not testable."
-        )
     if any(effect.share is not None for effect in found.effects):
         lines.append(
             "Shares of the variance of cells describe this grid; they depend on which levels were "
@@ -347,3 +335,41 @@ def _below(found: Effects, sign: str) -> list[str]:
             f"{spell_seeds(one.compared_on)}: the maximum over the same seeds would be too high."
         )
     return [*lines, *remarks(found)]
+
+
+def _contrasts_below(found: Effects, sign: str) -> list[str]:
+    """Explain the contrasts: these are the tables of documents, too."""
+    family = found.family
+    way = "positive is better" if found.grid.metric.higher else "negative is better"
+    diff = (
+        f"diff: within each seed, then over seeds; {way}; {sign} half of its "
+        f"{percents(family.level)} t interval, of one contrast alone."
+    )
+    if len(found.grid.factors) > 1:
+        diff += (
+            " (a - b) at c less at d: the difference of two differences; 0 where factors only add "
+            "up."
+        )
+    if not family.size:
+        return [diff]
+    method = (
+        f"max-t with joint sign flips over all {family.size} contrasts (Westfall and Young; "
+        f"from {MAX_T_FROM} seeds)"
+        if family.joint
+        else f"t tests of the contrasts of seeds, adjusted by Holm over all {family.size}"
+    )
+    marks = f"{BETTER} shown to be better, {WORSE} worse (p < {family.alpha:g})"
+    if family.margin is not None:
+        marks += f", {EQUIVALENT} within {sign}{family.margin:g} (simultaneous by Bonferroni)"
+    if family.effect is not None:
+        marks += (
+            f", {UNDECIDED} +n undecided: about n more seeds show {sign}{family.effect:g} with "
+            f"{100 * POWER:g}% power"
+        )
+    else:
+        marks += f", {UNDECIDED} undecided"
+    return [
+        diff,
+        f"p: two-sided, {method}. verdict: the first level, or the first of two differences, is "
+        f"{marks}, {NOT_TESTABLE} not testable.",
+    ]
