@@ -329,6 +329,9 @@ def test_characters_that_the_font_lacks_are_spelled_out_in_images_and_kept_in_pa
     text = "".join(ET.fromstring(as_svg(figure)).itertext())
     assert r"剪切$x^2$&50%|<b>line\nbreak\ud800" in text.replace(" ", "")
     assert lettering.spelled_out("a剪\nb") == "a\\u526a\nb"
+    for file, name in {"b.png": "剪", "c.png": r"\u526a"}.items():
+        save(draw("scores", made(tmp_path / file[0], [{"estimator": name}])), tmp_path / file)
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "c.png").read_bytes()
 
 
 def test_no_character_of_a_label_is_lost_where_it_is_folded() -> None:
