@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from rlbench.report.cells import Cell
     from rlbench.report.comparison import Comparison
 
-MOST = 40
+MOST = 30
 _NAMED = 6  # cells or runs that a caveat names
 _LETTERS = 900  # of one
 _UNTUNED = "Equal settings are not equal tuning"  # how the legend of a comparison begins to say it
+_OF_FAILURES = re.compile(r": [0-9,]+ of [0-9,]+ failed[.;]")  # as `notes` writes it
 _FEWEST = 6  # pairs with which flips of signs can reach 0.05
 
 
@@ -50,10 +52,24 @@ def collect(
     ]
     said = tables.remarks(ordered) if comparison is None else legend.remarks(comparison)
     # what begins with a dash is one failed run, which has its own place on the page
-    found += [text for text in said if not text.startswith("- ")]
+    found += _fewer_failures([text for text in said if not text.startswith("- ")])
     more = len(found) - MOST
     shown = [_short(text) for text in found[:MOST]]
     return (*shown, *([f"And {more:,} more; rlbench table tells all."] if more > 0 else []))
+
+
+def _fewer_failures(texts: Sequence[str]) -> list[str]:
+    """Keep a few of the paragraphs of which each is about one cell with failures."""
+    kept, left = [], 0
+    for text in texts:
+        of_a_cell = _OF_FAILURES.search(text) is not None
+        if of_a_cell and sum(map(bool, map(_OF_FAILURES.search, kept))) >= _NAMED:
+            left += 1
+        else:
+            kept.append(text)
+    if left:
+        kept.append(f"{count(left, 'more cell')} with failures: see the failures below.")
+    return kept
 
 
 def without_untuned(paragraphs: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from rlbench.errors import RlbenchError
 from rlbench.report.baseline import spell_cell
 from rlbench.report.cells import labels_of
 from rlbench.report.layout import fixed, places_by_interval
+from rlbench.report.spelling import printable
 from rlbench.report.tables import arranged
 
 if TYPE_CHECKING:
@@ -134,4 +135,5 @@ def _in_words(name: str, title: str, ordered: Sequence[Cell]) -> str:
         text += f"from {fixed(start, places)} to " if start is not None else ""
         parts.append(text + fixed(cell.score.mid, places))
     listed = f" {ordered[0].metric.name}: {'; '.join(parts)}." if parts else ""
-    return f"{title}.{listed} The tables of this page have the numbers."
+    # it goes into the figure as it is
+    return printable(f"{title}.{listed} The tables of this page have the numbers.")

@@ -10,7 +10,7 @@ from rlbench.report.plots.panels import natural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_ROWS = 200
+MOST_ROWS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
