@@ -36,7 +36,10 @@ TARGET = """
         act = acts[min(before, len(acts) - 1)]
         store, run_id = Store(payload["root"]), payload["run_id"]
         try:
-            with store.locked(run_id) as folder:
+            with store.locked(run_id, timeout_s=0.2) as folder:
+                present = store.record(run_id)
+                if present.complete and store.stamp(run_id) != payload["seen"]:
+                    return dict(present.result)  # as the real one does
                 with ran.open("a") as stream:
                     stream.write(f"{seed}\\n")
                 report({"floor": 0.25})
@@ -61,6 +64,8 @@ TARGET = """
                     time.sleep(600)
                 if act == "sleep":
                     time.sleep(600)
+                while act == "wait" and not (HERE / "go").exists():
+                    time.sleep(0.01)
                 if act == "hold":
                     sum(itertools.repeat(0))
                 result = {
@@ -139,6 +144,10 @@ class Grid:
             watcher=watcher or Silent(),
             **({"workers": 2} | options),
         )
+
+    def release(self) -> None:
+        """Let runs that wait go on."""
+        (self.folder / "go").touch()
 
     @property
     def ran(self) -> Counter:

@@ -97,6 +97,18 @@ def test_a_worker_that_exits_fails_its_run_only_and_counts_as_tried(grid):
     assert grid.ran == Counter("0122345")
 
 
+def test_a_worker_that_is_killed_loses_its_run_only_and_it_runs_again(grid):
+    grid.acts(s2="kill self")
+    watcher = Watching()
+    outcome = grid.run("0-5", watcher)
+    assert outcome == Outcome(ok=5, failed=1, skipped=0, interrupted=False, exit_code=1)
+    assert grid.statuses("0-5") == ["ok", "ok", "killed", "ok", "ok", "ok"]
+    assert "ended by signal 9 (SIGKILL)" in watcher.results[2]["error"]["message"]
+    grid.acts()
+    assert grid.run("0-5") == Outcome(ok=1, failed=0, skipped=5, interrupted=False, exit_code=0)
+    assert grid.ran == Counter("0122345")
+
+
 def test_a_run_that_ends_by_a_signal_of_its_own_counts_as_tried(grid):
     """As one that was killed it would run again with every command, for ever."""
     grid.acts(s0="alarm")

@@ -28,12 +28,12 @@ def hang_up_counts():
 
 @pytest.mark.parametrize("number", signals.ENDING)
 def test_a_signal_keeps_what_is_done_and_the_next_command_does_the_rest(grid, still_alive, number):
-    grid.acts(s1="sleep", s2="hold")
+    grid.acts(s2="sleep", s3="hold")
     watcher = Watching()
     sent = []
 
     def signal_twice():
-        if len(watcher.pids) == 3 and not sent:  # seed 0 is done, 1 and 2 are in flight
+        if len(watcher.pids) == 4 and not sent:  # 0 and 1 are done, 2 and 3 are in flight
             sent.append(True)
             os.kill(os.getpid(), number)
             os.kill(os.getpid(), number)
@@ -41,14 +41,15 @@ def test_a_signal_keeps_what_is_done_and_the_next_command_does_the_rest(grid, st
     watcher.on_progress = signal_twice
     before = signal.getsignal(number)
     outcome = grid.run("0-5", watcher)
-    assert outcome == Outcome(ok=1, failed=0, skipped=0, interrupted=True, exit_code=130)
+    assert outcome == Outcome(ok=2, failed=0, skipped=0, interrupted=True, exit_code=130)
     assert signal.getsignal(number) is before
     assert not still_alive(watcher.pids)
-    assert grid.statuses("0-5") == ["ok", "interrupted", "interrupted", *["missing"] * 3]
+    states = ["ok", "ok", "interrupted", "interrupted", "missing", "missing"]
+    assert grid.statuses("0-5") == states
     assert watcher.calls[-1] == ("end",)
     grid.acts()
-    assert grid.run("0-5").ok == 5
-    assert grid.ran == Counter("01122345")
+    assert grid.run("0-5") == Outcome(ok=4, failed=0, skipped=2, interrupted=False, exit_code=0)
+    assert grid.ran == Counter("01223345")
 
 
 def test_outside_of_the_main_thread_it_works_without_handlers(grid):
@@ -76,26 +77,42 @@ def test_an_error_of_the_watcher_leaves_no_process(grid, still_alive):
     assert watcher.calls[-1] == ("end",)
 
 
-def test_two_commands_at_once_share_the_runs(grid):
+def test_two_commands_at_once_share_the_runs_that_both_want(grid):
     both = [
-        subprocess.Popen(command(grid, "0-5"), stdout=subprocess.PIPE, text=True) for _ in range(2)
+        subprocess.Popen(command(grid, seeds), stdout=subprocess.PIPE, text=True)
+        for seeds in ("0-3", "2-5")
     ]
     for process in both:
         assert process.communicate(timeout=60)[0].endswith("exit code 0\n")
     assert grid.statuses("0-5") == ["ok"] * 6
+    assert grid.ran == Counter("012345")  # each of them once
+    assert len(grid.store.read()) == 6
 
 
 def test_a_killed_supervisor_leaves_nothing_and_the_next_command_goes_on(grid, still_alive):
-    grid.acts(s1="sleep", s2="hold")
-    with subprocess.Popen(command(grid, "0-3"), stdout=subprocess.PIPE, text=True) as process:
-        pids = [int(process.stdout.readline()) for _ in range(3)]  # 0 is done, 1 and 2 go on
+    grid.acts(s2="sleep", s3="hold")
+    with subprocess.Popen(command(grid, "0-5"), stdout=subprocess.PIPE, text=True) as process:
+        pids = [int(process.stdout.readline()) for _ in range(4)]  # 0 and 1 are done, 2 and 3 not
         process.kill()
     assert not still_alive(pids)
-    assert grid.statuses("0-3") == ["ok", "missing", "missing", "missing"]
+    assert grid.statuses("0-5") == ["ok", "ok", *["missing"] * 4]
     grid.acts()
-    assert grid.run("0-3") == Outcome(ok=3, failed=0, skipped=1, interrupted=False, exit_code=0)
-    assert grid.run("0-3").skipped == 4
-    assert grid.ran == Counter("011223")
+    assert grid.run("0-5") == Outcome(ok=4, failed=0, skipped=2, interrupted=False, exit_code=0)
+    assert grid.run("0-5") == Outcome(ok=0, failed=0, skipped=6, interrupted=False, exit_code=0)
+    assert grid.ran == Counter("01223345")
+    assert [record.status for record in grid.store.read()] == ["ok"] * 6
+
+
+def test_a_command_beside_one_that_is_at_work_says_so_and_takes_its_result_over(grid):
+    grid.acts(s0="wait")
+    watcher, waited = Watching(), []
+    watcher.waiting = lambda run: (waited.append(run.spec.seed), grid.release())
+    with subprocess.Popen(command(grid, "0"), stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()  # it has begun
+        outcome = grid.run("0", watcher)
+        assert process.communicate(timeout=60)[0].endswith("exit code 0\n")
+    assert outcome == Outcome(ok=1, failed=0, skipped=0, interrupted=False, exit_code=0)
+    assert (waited, grid.ran) == ([0], Counter("0"))
 
 
 def test_a_command_that_is_stopped_goes_on_where_it_was(grid, still_alive):
