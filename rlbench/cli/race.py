@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rlbench.cli import flags
-from rlbench.cli.run import INTERRUPTED, watcher
+from rlbench.cli.run import watcher
 from rlbench.errors import UsageError
 from rlbench.grid import signals
-from rlbench.report.terminal import Once, emit, say
+from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from types import ModuleType
+    from collections.abc import Mapping, Sequence
 
     from rlbench.grid.attempt import Planned
+    from rlbench.grid.race_loop import Raced
     from rlbench.grid.request import Request
-    from rlbench.report.race import Track
+    from rlbench.grid.store import Record, Store
+    from rlbench.grid.supervisor import Outcome
+    from rlbench.report.race import Course
+
+POOL = 25  # seeds, where nobody says
 
 
 def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
@@ -37,11 +43,12 @@ def _alpha(_context: click.Context, _parameter: click.Parameter, value: float) -
 
 @click.command(
     epilog="""\b
-It takes the flags of rlbench run; seeds are a pool that is spent in its order.
+It takes the flags of rlbench run. Seeds are a pool: all cells get the first of them, then
+only cells whose comparison is still open get more.
   rlbench race -e group -e rloo -l clip -l pg --baseline group+clip
   rlbench race -l clip -l pg --max-seeds 50 --looks 10 --margin 0.02
-  rlbench race -l clip -l pg --anytime -s 0-49
-All is kept in the folder: typed again, it goes on, and decides the same."""
+  rlbench race -l clip -l pg --anytime -s 100-149
+Typed again, it goes on where it was, and decides the same."""
 )
 @flags.grid
 @flags.execution
@@ -49,23 +56,23 @@ All is kept in the folder: typed again, it goes on, and decides the same."""
     "--baseline",
     cls=Once,
     metavar="CELL",
-    help="What the others are compared with (default: all pairs are).",
+    help="The cell that others are compared with (default: all pairs are compared).",
 )
 @click.option(
     "--max-seeds",
     cls=Once,
-    type=click.IntRange(min=3),
+    type=click.IntRange(min=1),
     metavar="N",
-    help="Seeds 0 to N-1 are the pool.  [default: 25, if no -s is given]",
+    help=f"The pool is seeds 0 to N-1.  [default: {POOL}, without -s]",
 )
 @click.option(
     "--looks",
     cls=Once,
-    type=click.IntRange(min=1, max=50),
+    type=click.IntRange(min=2, max=100),
     metavar="K",
     help="Planned looks, after equal numbers of seeds.  [default: 5]",
 )
-@click.option("--anytime", is_flag=True, help="Look after every seed, by an e-process.")
+@click.option("--anytime", is_flag=True, help="Look after every seed; the pool may grow later.")
 @click.option(
     "--alpha",
     cls=Once,
@@ -73,7 +80,8 @@ All is kept in the folder: typed again, it goes on, and decides the same."""
     default=0.05,
     show_default=True,
     callback=_alpha,
-    help="Error rate of the whole race.",
+    metavar="RATE",
+    help="Chance of any wrong claim in the whole race.",
 )
 @click.option(
     "--margin",
@@ -81,18 +89,19 @@ All is kept in the folder: typed again, it goes on, and decides the same."""
     type=float,
     callback=_margin,
     metavar="DIFF",
-    help="Differences of scores below this count as none.",
+    help="Differences below this count as none (default: no such claim).",
 )
 @click.option(
     "--budget",
     cls=Once,
     type=click.IntRange(min=1),
     metavar="RUNS",
-    help="Stop before a look that would need more runs than this in all.",
+    help="Stop before a look for which the race needs more runs than these in all.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what it may cost.")
+@click.option("--dry-run", is_flag=True, help="Only say what it takes at most.")
 @flags.format_
-@click.option("-q", "--quiet", is_flag=True, help="Only failures on stderr.")
+@flags.width
+@click.option("-q", "--quiet", is_flag=True, help="Only failures and warnings on stderr.")
 @signals.raised()
 def race(
     *,
@@ -105,100 +114,150 @@ def race(
     budget: int | None,
     dry_run: bool,
     format_: str,
+    max_width: int | None,
     quiet: bool,
     **given: Any,
 ) -> int:
-    """Run seeds until the verdicts are in, with the error rate held."""
+    """Run seeds only until each comparison is decided, with the error rate held over all looks."""
     from rlbench.grid.launch import cores, plan
-    from rlbench.grid.race import make_plan
+    from rlbench.grid.race_file import enter
+    from rlbench.grid.race_loop import race
     from rlbench.grid.store import Store
-    from rlbench.report import race as racing
-    from rlbench.report.progress import typical_seconds
-    from rlbench.report.race_table import announcement, race_table, remarks, standing_line
+    from rlbench.report.race import course, forecast, scores, seen_text
+    from rlbench.report.race_table import progress
     from rlbench.report.tables import check_format
 
     check_format(format_)
     if anytime and looks is not None:
-        raise UsageError("--looks plans looks; --anytime looks after every seed: give one of them")
-    request = flags.ask(_with_pool(given, max_seeds), None if quiet else say)
-    planned = plan(request.specs)
-    store = Store(request.out)
-    track = racing.lay_out(planned, store)
-    made_plan = make_plan(
-        tuple(track.cells),
-        tuple(dict.fromkeys(spec.seed for spec in request.specs)),
-        baseline=None if baseline is None else _baseline(track, baseline, request.plugins),
-        looks=looks or 5,
-        mode="anytime" if anytime else "planned",
+        raise UsageError("--looks plans looks, --anytime looks after every seed; give one of them")
+    request = _with_pool(given, max_seeds, quiet=quiet)
+    store, slots = Store(request.out), request.how["workers"] or cores()
+    made = course(
+        plan(request.specs),
+        store,
+        baseline=baseline,
+        load=lambda: flags.load(request.plugins),
+        anytime=anytime,
+        looks=looks,
         alpha=alpha,
         margin=margin,
     )
-    slots = request.how["workers"] or cores()
-    earlier_s = typical_seconds(store.records(run.run_id for run in planned[:200]))
-    if dry_run or not quiet:
-        say(announcement(made_plan, earlier_s, slots))
+    _check_budget(budget, made.plan.stops[0] * len(made.plan.cells))
+    seen = enter(request.out, made.plan, _complete(made.planned, store), dry=dry_run)
     if dry_run:
+        emit("\n".join(forecast(made, store, workers=slots, seen=seen)))
         return 0
-    runner = _Runner(request, slots, quiet=quiet)
-    made = racing.run_race(
-        made_plan,
-        track,
-        request.out,
-        runner,
+    if not quiet:
+        for line in forecast(made, store, workers=slots, seen=seen):
+            say(line)
+    elif seen:
+        say(f"warning: {seen_text(seen)}")
+    raced = race(
+        made.plan,
+        made.runs,
+        lambda runs: _read(store, runs),
+        _Runner(request, slots, quiet=quiet),
+        scores,
         budget=budget,
-        tell=None if quiet else lambda state: say(standing_line(state)),
+        most_failures=1 if request.how["fail_fast"] else request.how["max_failures"],
+        retry=request.how["retry"],
+        step=max(1, slots // len(made.plan.cells)),
+        tell=lambda before, after: _say_all([] if quiet else progress(made, before, after)),
     )
-    with signals.unheard(when=runner.code == INTERRUPTED):
-        emit(race_table(made, format_))
-        if format_ in ("csv", "tsv"):
-            for line in remarks(made):
-                say(line)
-    stopped = made.state.look is not None and not made.out_of_budget
-    return max(runner.code, int(stopped))
+    with signals.unheard(when=raced.stopped == "interrupted"):
+        _print(made, raced, format_, max_width, seen=seen, budget=budget)
+    return raced.exit_code
 
 
 class _Runner:
-    """Executes what a look needs, and keeps the worst exit code."""
+    """Does what a look needs."""
 
     def __init__(self, request: Request, slots: int, *, quiet: bool) -> None:
-        self.code = 0
         self._request, self._slots, self._quiet = request, slots, quiet
 
-    def __call__(self, runs: list[Planned]) -> bool:
+    def __call__(
+        self, runs: Sequence[Planned], most_failures: int | None
+    ) -> tuple[list[Record], Outcome]:
         from rlbench.grid.launch import launch
 
         request = self._request
-        _, outcome = launch(
+        limits = {"fail_fast": False, "max_failures": most_failures, "workers": self._slots}
+        return launch(
             request.registry,
             runs,
             out=request.out,
             plugins=request.plugins,
             watcher=watcher(runs, request.out, self._slots, quiet=self._quiet),
             note=lambda text: say(f"warning: {text}"),
-            **request.arguments() | {"workers": self._slots},
+            **request.arguments() | limits,
         )
-        self.code = max(self.code, int(outcome.exit_code))
-        return not outcome.interrupted
 
 
-def _with_pool(given: dict[str, Any], most: int | None) -> dict[str, Any]:
-    """Fill in the pool of seeds where the flags or the file give none."""
-    if given["seeds"]:
-        if most is not None:
-            raise UsageError("-s and --max-seeds both give the pool of seeds; give one")
-        return given
-    if given["file"] is not None and most is None:
-        return given  # what it says, or the default of run
-    return given | {"seeds": (f"0-{(most or 25) - 1}",)}
+def _with_pool(given: Mapping[str, Any], most: int | None, *, quiet: bool) -> Request:
+    """Read what was asked for, with the pool of seeds where nothing gives any."""
+    from rlbench.grid.experiment_file import read
+
+    if given["seeds"] and most is not None:
+        raise UsageError("-s and --max-seeds both give the pool of seeds; give one of them")
+    if most is not None:
+        given = {**given, "seeds": (f"0-{most - 1}",)}
+    request = flags.ask(given, None if quiet else say)
+    if request.how["verify"]:
+        say("warning: verify is for rlbench run; nothing is repeated")
+    if given["seeds"] or (
+        given["file"] is not None and read(Path(given["file"])).seeds is not None
+    ):
+        return request
+    grid = replace(request.grid, seeds=list(range(POOL)))
+    return replace(request, grid=grid, specs=grid.expand(request.registry))
 
 
-def _baseline(track: Track, text: str, plugins: Sequence[str | Path | ModuleType]) -> str:
-    """Find the cell that is meant."""
-    from rlbench.report import baseline
+def _check_budget(budget: int | None, first: int) -> None:
+    if budget is not None and budget < first:
+        raise UsageError(f"--budget {budget}: the first look alone takes {first} runs")
 
-    if text in track.cells:
-        return text
-    cells = list(track.cells.values())
-    found = baseline.find(cells, text, lambda: flags.load(plugins))
-    (cell,) = found.values()  # a race has one task
-    return next(name for name, one in track.cells.items() if one is cell)
+
+def _read(store: Store, runs: Sequence[Planned]) -> list[Record]:
+    return list(store.records(run.run_id for run in runs))
+
+
+def _complete(runs: Sequence[Planned], store: Store) -> dict[int, int]:
+    """Count the complete runs at each seed."""
+    found: dict[int, int] = {}
+    for run, record in zip(runs, _read(store, runs), strict=True):
+        found[run.spec.seed] = found.get(run.spec.seed, 0) + record.complete
+    return found
+
+
+def _say_all(lines: Sequence[str]) -> None:
+    for line in lines:
+        say(line)
+
+
+def _print(
+    made: Course,
+    raced: Raced,
+    format_: str,
+    max_width: int | None,
+    *,
+    seen: int,
+    budget: int | None,
+) -> None:
+    """Print the table; where its format has no room for notes, they go to stderr."""
+    from rlbench.report.race_legend import remarks
+    from rlbench.report.race_table import race_table
+
+    width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
+    emit(
+        race_table(
+            made,
+            raced,
+            format_,
+            width or None,
+            seen=seen,
+            budget=budget,
+            ascii_only=not can_write("±"),
+        )
+    )
+    if format_ in ("csv", "tsv"):
+        _say_all(remarks(made, raced, seen=seen, budget=budget))

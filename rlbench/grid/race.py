@@ -1,294 +1,282 @@
-"""Seeds only where the verdict is open: the rule of a race, and the plan that it is held to.
+"""The rule of a race: seeds go only where the verdict is open, and no look costs any error rate.
 
-What is decided is a pure function of the plan and of scores at the seeds of its looks. So a race
-that was interrupted, repeated or watched by somebody decides the same.
+What a race claims is a pure function of its plan and of the scores at the looks of that plan, see
+`decide`. Whoever runs it, in how many pieces, and whatever else lies in the folder changes nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import read_object
-from rlbench.grid.store import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from rlbench.stats import Interval
 
-Mode = Literal["planned", "anytime"]
-Decision = Literal["better", "worse", "equivalent", "open"]
+    Scores = Mapping[str, Mapping[int, float | None]]
 
-PLAN = "race.json"
-SCHEMA = 1
-FEWEST = 3  # pairs at the first look
+PLAN = "race.json"  # in the folder of results, see `rlbench.grid.race_file`
+BETTER, WORSE, EQUIVALENT, UNDECIDED = "better", "worse", "equivalent", "undecided"
+FEWEST = 3  # seeds of a look
+USUAL = 5  # with fewer, the error rate exceeds alpha by up to half a point of 5
+LOOKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is fixed before the first result is looked at.
+class Pair:
+    """Two cells that are compared, by their keys.
 
     Attributes:
-        cells: Names of the cells, no two alike.
-        pairs: Which cells are compared: the first with the second.
-        seeds: The pool of seeds, in the order in which they are spent.
-        looks: After how many seeds the open comparisons are judged, ascending.
-        mode: ``planned`` (Pocock's levels) or ``anytime`` (e-process).
-        alpha: Error rate of all comparisons and looks together.
-        margin: Differences within it are equivalent; None calls nothing so.
-        higher: Whether more is better.
+        cell: Key of the first, from `key_of`.
+        other: Key of the second, such as the baseline.
+        sign: 1 where more is better, -1 where less is.
     """
 
-    cells: tuple[str, ...]
-    pairs: tuple[tuple[str, str], ...]
+    cell: str
+    other: str
+    sign: int = 1
+
+
+def usual_looks(seeds: int) -> int:
+    """Choose a number of looks: at most 5, of equal numbers of seeds, these 5 or more if possible.
+
+    Args:
+        seeds: Size of the pool.
+
+    Returns:
+        A number that `RacePlan` takes, if there is one for this pool.
+    """
+    for fewest in (USUAL, FEWEST):
+        for looks in range(LOOKS, 1, -1):
+            if seeds % looks == 0 and seeds // looks >= fewest:
+                return looks
+    return LOOKS
+
+
+@dataclass(frozen=True, kw_only=True)
+class RacePlan:
+    """What has to be fixed before the first look.
+
+    Attributes:
+        pairs: The family of comparisons.
+        seeds: The pool, in the order in which seeds are given out.
+        looks: Number of planned looks, each after as many seeds as the others; None means a look
+            after every seed.
+        alpha: Chance of any false claim in the whole family, over all looks.
+        margin: Differences within it are equivalent; None claims nothing equivalent.
+        names: What cells are called, by key; no part of the rule.
+
+    Raises:
+        UsageError: These can't be a race; says what can.
+    """
+
+    pairs: tuple[Pair, ...]
     seeds: tuple[int, ...]
-    looks: tuple[int, ...]
-    mode: Mode = "planned"
+    looks: int | None = LOOKS
     alpha: float = 0.05
     margin: float | None = None
-    higher: bool = True
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def share(self) -> float:
-        """Error rate of one comparison over all of its looks, after Bonferroni."""
-        return self.alpha / len(self.pairs)
+    def __post_init__(self) -> None:
+        """Check that something can be decided, with equal blocks of seeds."""
+        if not self.pairs:
+            raise UsageError("a race needs at least one comparison")
+        if not 0 < self.alpha < 1:
+            raise UsageError(f"alpha={self.alpha}: an error rate lies in (0, 1)")
+        if self.margin is not None and not 0 < self.margin < math.inf:
+            raise UsageError(f"margin={self.margin}: expected a positive difference")
+        n = len(self.seeds)
+        if len(set(self.seeds)) < n:
+            raise UsageError("a seed is in the pool twice; give each once")
+        if self.looks is None:
+            if self.stops.start > n:
+                raise UsageError(
+                    f"{n} seeds for {len(self.pairs)} comparisons: after every seed, nothing can "
+                    f"be decided before {self.stops.start}; give more seeds"
+                )
+        elif self.looks < 2 or n % self.looks or n // self.looks < FEWEST:
+            raise UsageError(
+                f"{n} seeds don't make {self.looks} looks: a race needs 2 looks or more, of equal "
+                f"numbers of seeds, {FEWEST} at least and better {USUAL}; {_advice(n, self.looks)}"
+            )
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """Keys of the cells, each once."""
+        return tuple(dict.fromkeys(key for p in self.pairs for key in (p.other, p.cell)))
+
+    @cached_property
+    def stops(self) -> range:
+        """Numbers of seeds after which is looked."""
+        n = len(self.seeds)
+        if self.looks is not None:
+            return range(n // self.looks, n + 1, n // self.looks)
+        first = 2  # no data whatever can reject before
+        while (1 + first) ** ((first - 1) / 2) <= len(self.pairs) / self.alpha:
+            first += 1
+        return range(first, n + 1)
 
     @cached_property
     def nominal(self) -> float:
-        """Level of one comparison at one planned look."""
+        """Error rate of one comparison: of each of its looks, or of all where they are unplanned.
+
+        Bonferroni over the comparisons, Pocock over planned looks. All intervals at this level hold
+        at once with probability 1 - alpha, those of all comparisons at all looks; so what is read
+        off them, better, worse and equivalent alike, is wrong anywhere with probability alpha at
+        most. (Holm's rule would spend more on the comparisons that are left when others are better
+        or worse. It does not cover "equivalent", and has no intervals that agree with it.)
+        """
         from rlbench.stats import pocock_looks
 
-        return pocock_looks(len(self.looks), self.share)
+        alone = self.alpha / len(self.pairs)
+        return alone if self.looks is None else pocock_looks(self.looks, alone)
 
-    @property
-    def most(self) -> int:
-        """Runs that are spent at most."""
-        return len(self.cells) * self.looks[-1]
+    def after(self, n: int, step: int = 1) -> int:
+        """Tell the number of seeds of the look to run for, with n seeds seen.
+
+        Args:
+            n: Seeds that were looked at; 0 at first.
+            step: Of looks after every seed so many are made at once, to keep workers busy.
+        """
+        first, last = self.stops[0], self.stops[-1]
+        jump = self.stops.step if self.looks is not None else step
+        return min(first + ((n - first) // jump + 1) * jump, last) if n >= first else first
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How one comparison stands.
+    """Where one comparison stands.
 
     Attributes:
-        pair: The first cell and the second.
-        decision: What is decided of the first against the second.
-        n: Pairs at the last look at which it was judged; 0 before the first.
-        mean: Mean difference over these, first less second.
-        interval: An interval that holds at all looks together; None where there is none yet.
-        evidence: The p-value of the last look, or the e-value.
+        pair: What is compared.
+        verdict: ``better`` or ``worse`` (the first), ``equivalent``, or ``undecided``.
+        n: Number of pairs of seeds at the look that decided, or at the last one; 0 before any.
+        interval: The mean difference, first less second, with an interval that holds whenever the
+            race stops; None before the first look, and where a score is not known.
+        evidence: The p-value of that look, significant below `RacePlan.nominal`; or the e-value of
+            all seeds so far, from its inverse on. None where there is no test.
+        reason: Why there is no test; empty where there is one.
     """
 
-    pair: tuple[str, str]
-    decision: Decision = "open"
+    pair: Pair
+    verdict: str = UNDECIDED
     n: int = 0
-    mean: float | None = None
     interval: Interval | None = None
     evidence: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """How a race stands.
-
-    Attributes:
-        standings: One for each pair of the plan.
-        look: The number of the next look, from 1; None when the race is over.
-        missing: What has to be run before it: cell to seeds.
-        spent: Runs that counted for the looks so far.
-    """
-
-    standings: tuple[Standing, ...]
-    look: int | None = None
-    missing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    spent: int = 0
+    reason: str = ""
 
     @property
-    def open(self) -> list[Standing]:
-        """Comparisons that are not decided."""
-        return [one for one in self.standings if one.decision == "open"]
+    def decided(self) -> bool:
+        """Whether it needs no more seeds."""
+        return self.verdict != UNDECIDED
 
 
-def make_plan(
-    cells: tuple[str, ...],
-    seeds: tuple[int, ...],
-    *,
-    baseline: str | None = None,
-    looks: int = 5,
-    mode: Mode = "planned",
-    alpha: float = 0.05,
-    margin: float | None = None,
-    higher: bool = True,
-) -> Plan:
-    """Plan a race.
+def decide(plan: RacePlan, scores: Scores) -> tuple[Standing, ...]:
+    """Judge every comparison from what is there, look by look; the first that decides counts.
+
+    At planned looks, the interval is the paired t interval at the nominal level of
+    `rlbench.stats.pocock_looks`; after every seed, it is `rlbench.stats.confidence_sequence`, which
+    excludes 0 exactly where the e-value of `rlbench.stats.e_process` exceeds ``pairs / alpha``. An
+    interval without 0 is better or worse, one inside the margin equivalent. A look uses the first
+    seeds of the pool and no others, and is made when both cells have all of these.
 
     Args:
-        cells: Names of the cells.
-        seeds: The pool of seeds; the last look takes all of them.
-        baseline: What the others are compared with; None compares all pairs.
-        looks: Number of planned looks, after about equal numbers of seeds; an e-process looks after
-            every seed.
-        mode: Which rule holds the error rate.
-        alpha: Error rate of the whole race.
-        margin: Differences within it are equivalent.
-        higher: Whether more is better.
-
-    Raises:
-        UsageError: There are too few cells or seeds.
-    """
-    if len(cells) < 2:
-        raise UsageError(f"a race needs two cells or more; there is {len(cells)}")
-    if len(seeds) < FEWEST:
-        raise UsageError(f"a race needs {FEWEST} seeds or more; there are {len(seeds)}")
-    if baseline is None:
-        pairs = tuple((a, b) for n, a in enumerate(cells) for b in cells[n + 1 :])
-    else:
-        pairs = tuple((cell, baseline) for cell in cells if cell != baseline)
-    if mode == "anytime":
-        at = tuple(range(FEWEST, len(seeds) + 1))
-    else:
-        most = len(seeds) // FEWEST
-        if looks > most:
-            raise UsageError(
-                f"{looks} looks at {len(seeds)} seeds: each needs {FEWEST} new ones; give at most "
-                f"{most} looks, or more seeds"
-            )
-        at = tuple(round(len(seeds) * (look + 1) / looks) for look in range(looks))
-    return Plan(
-        cells=cells,
-        pairs=pairs,
-        seeds=seeds,
-        looks=at,
-        mode=mode,
-        alpha=alpha,
-        margin=margin,
-        higher=higher,
-    )
-
-
-def decide(plan: Plan, scores: Mapping[str, Mapping[int, float]]) -> State:
-    """Judge as far as the scores reach.
-
-    At each look every open comparison is judged on the first seeds of the pool, never on others
-    that happen to be there. It is decided once and for all: better or worse where its p-value (the
-    paired t test) is below the nominal level of the plan, or its e-value reaches the inverse of its
-    share of alpha; equivalent where its interval lies within the margin. Both hold the error rate
-    over all looks and, by Bonferroni, over all comparisons.
-
-    Args:
-        plan: The plan.
-        scores: Cell to seed to score, of runs that ended; failed ones at the task's floor.
+        plan: What was planned.
+        scores: For each cell and each seed that was tried to its end, the score, failures at the
+            task's floor; None where it is not known.
 
     Returns:
-        How it stands, and what has to be run before the next look.
+        One standing for each pair of the plan.
     """
-    standings = {pair: Standing(pair=pair) for pair in plan.pairs}
-    used: dict[str, int] = {}
-    for number, n in enumerate(plan.looks, 1):
-        undecided = [pair for pair, one in standings.items() if one.decision == "open"]
-        if not undecided:
+    return tuple(_standing(plan, pair, scores) for pair in plan.pairs)
+
+
+def wanted(plan: RacePlan, standings: Sequence[Standing], step: int = 1) -> dict[str, int]:
+    """Tell how many of its seeds each cell needs for the next look at what is open.
+
+    Args:
+        plan: What was planned.
+        standings: From `decide`.
+        step: As in `RacePlan.after`.
+
+    Returns:
+        The cells of open comparisons only; none when nothing is left to do.
+    """
+    need: dict[str, int] = {}
+    for standing in standings:
+        if standing.decided or standing.n == plan.stops[-1]:
+            continue
+        for key in (standing.pair.cell, standing.pair.other):
+            need[key] = max(need.get(key, 0), plan.after(standing.n, step))
+    return need
+
+
+def key_of(spec: Mapping[str, Any]) -> str:
+    """Name a cell by all of a specification but the seed, in ten hexadecimal digits.
+
+    Args:
+        spec: As in ``spec.json``.
+    """
+    rest = {name: value for name, value in spec.items() if name not in ("run_id", "seed")}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _standing(plan: RacePlan, pair: Pair, scores: Scores) -> Standing:
+    """Go through the looks of one comparison up to the first that decides."""
+    ours, theirs = scores.get(pair.cell, {}), scores.get(pair.other, {})
+    standing = Standing(pair=pair)
+    for n in plan.stops:
+        seeds = plan.seeds[:n]
+        if any(seed not in ours or seed not in theirs for seed in seeds):
             break
-        racing = dict.fromkeys(cell for pair in undecided for cell in pair)
-        pool = plan.seeds[:n]
-        missing = {
-            cell: absent
-            for cell in racing
-            if (absent := tuple(seed for seed in pool if seed not in scores.get(cell, {})))
-        }
-        if missing:
-            return State(
-                standings=tuple(standings.values()),
-                look=number,
-                missing=missing,
-                spent=sum(used.values()),
-            )
-        used |= dict.fromkeys(racing, n)
-        for one, other in undecided:
-            differences = [scores[one][seed] - scores[other][seed] for seed in pool]
-            standings[one, other] = _judge(plan, (one, other), differences)
-    return State(standings=tuple(standings.values()), spent=sum(used.values()))
+        standing = _look(plan, pair, [ours[s] for s in seeds], [theirs[s] for s in seeds])
+        if standing.decided:
+            break
+    return standing
 
 
-def _judge(plan: Plan, pair: tuple[str, str], d: list[float]) -> Standing:
+def _look(
+    plan: RacePlan, pair: Pair, ours: Sequence[float | None], theirs: Sequence[float | None]
+) -> Standing:
+    """Judge one comparison at one look."""
     from rlbench.stats import confidence_sequence, e_process, paired_difference
 
-    mean = sum(d) / len(d)
-    if plan.mode == "anytime":
-        evidence: float | None = e_process(d)
-        told = evidence is not None and evidence >= 1 / plan.share
-        interval = confidence_sequence(d, plan.share)
-    else:
-        found = paired_difference(d, [0.0] * len(d), 1 - plan.nominal)
-        evidence, interval = found.p, found.interval
-        told = evidence is not None and evidence < plan.nominal
-    decision: Decision = "open"
-    if told:
-        decision = "better" if (mean > 0) == plan.higher else "worse"
-    elif plan.margin is not None and interval.low is not None and interval.high is not None:
-        inside = -plan.margin < interval.low and interval.high < plan.margin
-        decision = "equivalent" if inside and not interval.degenerate else "open"
-    return Standing(
-        pair=pair, decision=decision, n=len(d), mean=mean, interval=interval, evidence=evidence
-    )
+    n = len(ours)
+    known = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+    if len(known) < n:
+        return Standing(pair=pair, n=n, reason="a failed run has no known floor")
+    first, second = zip(*known, strict=True)
+    found = paired_difference(first, second, 1 - plan.nominal)
+    interval, evidence = found.interval, found.p
+    if not found.testable:
+        why = "all differences are equal"
+        return Standing(pair=pair, n=n, interval=interval, reason=why)
+    if plan.looks is None:
+        differences = [a - b for a, b in known]
+        interval = confidence_sequence(differences, plan.nominal)
+        evidence = e_process(differences)
+    verdict = _verdict(interval, plan.margin, pair.sign)
+    return Standing(pair=pair, verdict=verdict, n=n, interval=interval, evidence=evidence)
 
 
-def plan_of(root: Path) -> dict[str, Any] | None:
-    """Read the plan that a folder's race was started with; None if there was no race.
-
-    Raises:
-        UsageError: It can't be read.
-    """
-    content, problem = read_object(root / PLAN)
-    if problem:
-        raise UsageError(f"{problem}; a race in {root} can't go on without its plan")
-    return content
+def _verdict(interval: Interval, margin: float | None, sign: int) -> str:
+    low, high = interval.low, interval.high
+    if low is None or high is None or interval.degenerate:
+        return UNDECIDED
+    if low > 0 or high < 0:
+        return BETTER if sign * interval.mid > 0 else WORSE
+    return EQUIVALENT if margin is not None and -margin < low and high < margin else UNDECIDED
 
 
-def hold(root: Path, plan: Plan, runs: Mapping[str, str]) -> bool:
-    """Write the plan of a new race, or check that the race of a folder has this one.
-
-    Args:
-        root: Folder of results.
-        plan: The plan.
-        runs: Cell to the name of its run at the first seed, which tells cells of one name apart.
-
-    Returns:
-        Whether the race is new.
-
-    Raises:
-        UsageError: The folder has a race with another plan: with two plans, no error rate holds.
-    """
-    wanted = {"schema": SCHEMA, "runs": dict(runs), **_plain(plan)}
-    there = plan_of(root)
-    if there is None:
-        root.mkdir(parents=True, exist_ok=True)
-        write_json(root / PLAN, wanted)
-        return True
-    differ = [name for name in wanted if there.get(name) != wanted[name]]
-    if differ:
-        named = "; ".join(
-            f"{name} was {_short(there.get(name))}, is {_short(wanted[name])}" for name in differ
-        )
-        raise UsageError(
-            f"{root} has a race with another plan ({named}); its error rate holds for one plan "
-            "only: name another folder with -o"
-        )
-    return False
-
-
-def _plain(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON has it."""
-    content = asdict(plan)
-    content["pairs"] = [list(pair) for pair in plan.pairs]
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in content.items()
-    }
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _advice(n: int, looks: int) -> str:
+    """Say which numbers near these would do."""
+    wanted_looks = max(looks, 2)
+    block = max(n // wanted_looks, FEWEST)
+    return f"{block * wanted_looks} or {(block + 1) * wanted_looks} seeds do for {wanted_looks}"

@@ -1,0 +1,193 @@
+"""What stands below the table of a race: what it decided, by what rule, and what to beware of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.grid.axes import parse_seeds
+from rlbench.grid.race import BETTER, EQUIVALENT, UNDECIDED, USUAL, WORSE
+from rlbench.report.baseline import baseline_name
+from rlbench.report.cells import Cell, cells
+from rlbench.report.figures import percents
+from rlbench.report.progress import count
+from rlbench.report.race import seen_text
+from rlbench.report.spelling import spell_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlbench.grid.race import RacePlan, Standing
+    from rlbench.grid.race_loop import Raced
+    from rlbench.grid.store import Record
+    from rlbench.report.race import Course
+
+VERDICTS = (BETTER, WORSE, EQUIVALENT, UNDECIDED)
+
+
+def caption(made: Course, raced: Raced, shown: Sequence[str], sign: str = "±") -> list[str]:
+    """Say what was found, what it took, and by what rule.
+
+    Args:
+        made: The race.
+        raced: How it stands.
+        shown: Columns of the table; no other is explained.
+        sign: How a plus-minus sign is written.
+
+    Returns:
+        Paragraphs.
+    """
+    total = len(raced.plan.cells) * len(raced.plan.seeds)
+    used = sum(raced.used.values())
+    cost = f"It took {used:,} runs of the {total:,} of the whole grid"
+    if raced.complete > used:
+        cost += f" ({raced.complete - used:,} more are there and count for no look)"
+    return [
+        f"{_answer(made, raced)} {cost}.",
+        _of_numbers(made, raced.plan, shown),
+        _of_the_rule(raced.plan, sign),
+        "p-values and intervals of rlbench compare do not hold for these seeds: how many there "
+        "are was decided by what they showed.",
+    ]
+
+
+def remarks(made: Course, raced: Raced, *, seen: int = 0, budget: int | None = None) -> list[str]:
+    """List what to know before believing a verdict, and how an open one goes on."""
+    return [
+        *_how_it_goes_on(raced, budget),
+        *_untested(made, raced),
+        *_failed(made, raced),
+        *(f"{text[0].upper()}{text[1:]}." for text in made.left_out),
+        *([f"Beware: {seen_text(seen)}"] if seen else []),
+    ]
+
+
+def pair_name(made: Course, row: Standing) -> str:
+    """Name a comparison: ``rloo+clip - group+clip``."""
+    names = made.plan.names
+    return f"{names[row.pair.cell]} - {names[row.pair.other]}"
+
+
+def percent_of(plan: RacePlan) -> str:
+    """Write the level at which all intervals of a race hold together."""
+    return percents(round(1 - plan.alpha, 12))
+
+
+def cell_of(records: Sequence[Record]) -> Cell | None:
+    """Make a cell of runs that differ in the seed only; None where there is none."""
+    found = cells(records)
+    return found[0] if len(found) == 1 else None
+
+
+def _answer(made: Course, raced: Raced) -> str:
+    found = [row.verdict for row in raced.standings]
+    said = ", ".join(f"{n} {verdict}" for verdict in VERDICTS if (n := found.count(verdict)))
+    if not made.baselines:
+        return f"Of {count(len(found), 'pair')}: {said}."
+    return f"Against {baseline_name(made.baselines, made.labels)}: {said}."
+
+
+def _of_numbers(made: Course, plan: RacePlan, shown: Sequence[str]) -> str:
+    rows = "row less baseline" if made.baselines else "first less second"
+    lower = any(pair.sign < 0 for pair in plan.pairs)
+    parts = ["n: pairs of seeds up to the look that decided, or the last one."]
+    if "failed" in shown:
+        parts.append("failed: pairs with a failed run, which scores the task's floor.")
+    if "score" in shown:
+        parts.append("score: mean of the row over these.")
+    parts.append(
+        f"diff: mean difference of scores, {rows}{'' if lower else ', positive is better'}; where "
+        "a race stops early, it tends to look larger than it is, the interval does not."
+    )
+    parts.append(
+        f"{percent_of(plan)} interval: holds at all looks and for "
+        f"{'the comparison' if len(plan.pairs) == 1 else 'all comparisons'} together."
+    )
+    return " ".join(parts)
+
+
+def _of_the_rule(plan: RacePlan, sign: str) -> str:
+    m = len(plan.pairs)
+    if plan.looks is not None:
+        rule = (
+            f"{plan.looks} looks, planned, one after every {plan.stops.step} seeds; at each the "
+            f"paired t interval at {percents(round(100 * (1 - plan.nominal), 3) / 100)} (Pocock"
+            f"{f', Bonferroni over {m} comparisons' if m > 1 else ''})"
+        )
+    else:
+        rule = (
+            "looks after every seed, by the confidence sequence of a Gaussian mixture (e-value "
+            f"{m / plan.alpha:g} or more{f', Bonferroni over {m} comparisons' if m > 1 else ''})"
+        )
+    parts = [f"verdict: better or worse where the interval excludes 0, at the first of {rule}"]
+    if plan.margin is None:
+        parts.append("nothing is called equivalent without --margin")
+    else:
+        parts.append(f"equivalent where it lies inside {sign}{plan.margin:g}")
+    few = (
+        "; with looks of 3 or 4 seeds up to a tenth more"
+        if plan.looks is not None and plan.stops.step < USUAL
+        else ""
+    )
+    return (
+        f"{'; '.join(parts)}. The chance that any of these claims is wrong is {plan.alpha:g} at "
+        f"most{few}, for differences that are near normal."
+    )
+
+
+def _how_it_goes_on(raced: Raced, budget: int | None) -> list[str]:
+    """Say why something is undecided, and what would decide it."""
+    still = [row for row in raced.standings if not row.decided]
+    if not still:
+        return []
+    runs = count(raced.missing, "run")
+    if raced.stopped == "interrupted":
+        return [f"Interrupted: the next look takes {runs} more; the same command goes on."]
+    if raced.stopped == "budget":
+        return [
+            f"Stopped by the budget of {budget or 0:,} runs: the next look takes {runs} more. The "
+            "same command with a larger --budget goes on, and the error rate holds."
+        ]
+    if raced.stopped == "failures":
+        return [
+            f"Stopped by failures: {raced.ok:,} of {raced.complete:,} runs ended well. The next "
+            f"look takes {runs} more; --retry repeats what failed."
+        ]
+    if raced.stopped:
+        return [f"Not over: {runs} of this look did not come to an end; the same command goes on."]
+    n = len(raced.plan.seeds)
+    if raced.plan.looks is None:
+        return [
+            f"Undecided after all {n} seeds: with more of them, behind these, the same command "
+            "goes on, and the error rate holds."
+        ]
+    return [
+        f"Undecided after all {n} seeds: this plan has no more looks. Another race needs other "
+        f"seeds, from {max(raced.plan.seeds) + 1} on."
+    ]
+
+
+def _untested(made: Course, raced: Raced) -> list[str]:
+    untested = [row for row in raced.standings if row.reason]
+    return [f"{pair_name(made, row)}: no test, {row.reason}." for row in untested]
+
+
+def _failed(made: Course, raced: Raced) -> list[str]:
+    """Say what failed among the seeds that counted, once for cells that failed alike."""
+    from rlbench.stats import failure_interval
+
+    alike: dict[tuple[int, str, str], list[str]] = {}
+    for key, used in raced.used.items():
+        cell = cell_of(raced.records[key][:used])
+        if cell and cell.failed:
+            seeds = spell_seeds(seed.number for seed in cell.failed)
+            why = cell.failed[0].error() or cell.failed[0].status
+            alike.setdefault((len(cell.tried), seeds, why), []).append(made.plan.names[key])
+    lines = []
+    for (tried, seeds, why), names in alike.items():
+        failed = len(parse_seeds(seeds))
+        rate = failure_interval(failed, tried)
+        lines.append(
+            f"{', '.join(names)}: {failed} of {tried} failed (seeds {seeds}; rate {rate.mid:.2f}, "
+            f"Jeffreys' 95% interval {rate.low:.2f} to {rate.high:.2f}), the first by {why}"
+        )
+    return lines
