@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rlbench.cli import flags, selecting
+from rlbench.errors import UsageError
 from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rlbench.report.metric import Direction
-
-
-def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
-    if value is not None and not (0 < value < math.inf):
-        raise click.BadParameter(f"{value:g} is not a positive difference.")
-    return value
 
 
 @click.command(
     epilog="""\b
   rlbench effects results/local
   rlbench effects --factor loss --factor lr -e group --margin 0.02
-A factor is a column in which cells differ: a kind of component or a setting. Tasks are
-shown one after the other."""
+  rlbench effects --across-tasks --normalise scales.csv
+A factor is a column in which cells differ: a kind of component or a setting."""
 )
 @selecting.folder
 @selecting.selection
@@ -37,16 +30,31 @@ shown one after the other."""
     "factors",
     multiple=True,
     metavar="NAME",
-    help="Factors, in this order (default: all that differ); repeatable.",
+    help="A factor; repeatable (default: all that differ). Others are averaged over.",
 )
 @click.option(
-    "--margin",
-    cls=Once,
-    type=float,
-    callback=_margin,
-    metavar="DIFF",
-    help="Effects below this count as none (default: no such claim).",
+    "--main-effects",
+    is_flag=True,
+    help="Leave interactions: fewer questions, which are corrected less.",
 )
+@click.option(
+    "--simple-effects",
+    is_flag=True,
+    help="Also compare the levels of each factor at each level of the others.",
+)
+@click.option(
+    "--across-tasks",
+    is_flag=True,
+    help="The task is a factor, on one scale (default: task by task).",
+)
+@click.option(
+    "--normalise",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Scores of each task that count as 0 and 1 (csv: task,low,high), for --across-tasks.",
+)
+@flags.margin
 @flags.metric
 @flags.direction
 @flags.level
@@ -60,6 +68,10 @@ def effects(
     settings: tuple[str, ...],
     plugins: tuple[str, ...],
     factors: tuple[str, ...],
+    main_effects: bool,
+    simple_effects: bool,
+    across_tasks: bool,
+    normalise: Path | None,
     margin: float | None,
     metric: str,
     direction: Direction | None,
@@ -69,23 +81,32 @@ def effects(
     **axes: tuple[str, ...],
 ) -> None:
     """Estimate main effects and interactions of a grid, seed by seed."""
-    from rlbench.report.cells import cells
+    from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.effects import effects as computed
-    from rlbench.report.effects_table import effects_table, remarks
-    from rlbench.report.factorial import grids
+    from rlbench.report.effects_remarks import remarks
+    from rlbench.report.effects_table import effects_table
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
 
     check_format(format_)
+    if normalise is not None and not across_tasks:
+        raise UsageError("--normalise is for --across-tasks: within a task there is one scale")
+    if normalise is not None and metric != "score":
+        raise UsageError(f"--normalise is for scores, not for {metric}")
     records = selecting.read(selecting.root(folder, out))
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
-    for record in chosen:
-        if record.problem:
-            say(f"warning: {record.problem}")
-    found = cells(chosen, metric_named(metric, direction))
-    made = [computed(grid, level=level, margin=margin) for grid in grids(found, factors)]
+    made = computed(
+        selecting.cells(chosen, metric_named(metric, direction)),
+        factors,
+        level=level,
+        margin=margin,
+        interactions=not main_effects,
+        simple=simple_effects,
+        across_tasks=across_tasks,
+        scales=read_normalisation(normalise) if normalise else None,
+    )
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(effects_table(made, format_, width or None, ascii_only=not can_write("±")))
     if format_ in ("csv", "tsv"):
-        for line in (line for one in made for line in remarks(one)):
+        for line in remarks(made):
             say(line)

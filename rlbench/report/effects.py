@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations, product
 from typing import TYPE_CHECKING
 
+from rlbench.report.design import grids
 from rlbench.report.family import judge
 from rlbench.report.partners import Partners, best_partners
+from rlbench.report.variance import shares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rlbench.report.factorial import Grid, Place
+    from rlbench.grid.normalisation import Scale
+    from rlbench.report.cells import Cell
+    from rlbench.report.factorial import Grid
     from rlbench.report.family import Family, Judgement
     from rlbench.report.pairing import Pairs
     from rlbench.stats import Interval
@@ -20,18 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """The mean of a level over the levels of all other factors.
+    """The mean of a level, or of a level of one factor with one of another.
 
     Attributes:
-        factor: Name of the factor.
-        level: The level.
-        interval: Mean over seeds, with its t interval; None where no partner is complete.
-        partners: Levels of the other factors that were averaged, with equal weights: those that
-            every level of the factor has.
+        factors: One name, or two.
+        levels: The level of each.
+        interval: Mean over the levels of all other factors and then over seeds, with the t interval
+            of the latter; None where no partner is complete.
+        partners: Combinations of levels of the other factors that were averaged, with equal
+            weights: those that all levels have which stand beside this one.
     """
 
-    factor: str
-    level: str
+    factors: tuple[str, ...]
+    levels: tuple[str, ...]
     interval: Interval | None
     partners: int
 
@@ -41,32 +46,35 @@ class Contrast:
     """One contrast of cells.
 
     Attributes:
-        factors: One name for a main effect, two for an interaction.
-        levels: For each of them the two levels that are subtracted, the first less the second.
-        judgement: The contrast with its intervals, its p-value adjusted over all contrasts of the
-            grid, and a verdict; for an interaction the difference of the differences.
+        levels: The two levels that are subtracted, the first less the second; for an interaction
+            two levels of each factor, and the difference of the differences.
+        at: The level of the other factor at which a simple effect is; else empty.
+        judgement: The contrast with its intervals, its p-value adjusted over all contrasts of all
+            tasks, and a verdict.
         partners: Combinations of levels of the other factors that were averaged.
     """
 
-    factors: tuple[str, ...]
     levels: tuple[tuple[str, str], ...]
+    at: str
     judgement: Judgement
     partners: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """All contrasts of one factor, or of two.
+    """All contrasts of one factor, of two, or of one at each level of another.
 
     Attributes:
-        factors: Names.
-        contrasts: Those that the grid can tell.
+        factors: One name for a main effect, two for an interaction.
+        within: For a simple effect the name of the other factor; else empty.
+        contrasts: Those that the grid can tell; of the levels that do better before the others.
         p: That there is no effect at all: the smallest p-value, adjusted over this effect alone.
         share: Share of the variance between cells, by least squares; None if the grid has holes.
         missing: How many contrasts holes in the grid forbid.
     """
 
     factors: tuple[str, ...]
+    within: str
     contrasts: tuple[Contrast, ...]
     p: float | None
     share: float | None
@@ -74,26 +82,50 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effects:
-    """Everything that a grid says of its factors.
+class TaskEffects:
+    """What the grid of one task says of its factors.
 
     Attributes:
-        grid: The grid of one task.
-        means: Marginal means, factor by factor.
-        effects: Main effects in the order of the factors, then two-way interactions.
-        family: How all contrasts were judged together.
+        grid: The grid.
+        means: Of every level, then of every pair of levels of two factors.
+        effects: Main effects in the order of the factors, then two-way interactions, then simple
+            effects.
         partners: For each factor, the best partner of its levels, chosen and measured on different
-            seeds; None where there is one factor, a hole, or there are too few seeds.
+            seeds; empty where there is nothing to choose, or there are too few seeds.
     """
 
     grid: Grid
     means: tuple[Mean, ...]
     effects: tuple[Effect, ...]
-    family: Family
     partners: tuple[Partners, ...]
 
 
-def effects(grid: Grid, *, level: float = 0.95, margin: float | None = None) -> Effects:
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """Effects in all tasks.
+
+    Attributes:
+        tasks: In natural order; one only where the task is a factor.
+        family: How all contrasts were judged together.
+        skipped: Tasks that have no effects, each with the reason.
+    """
+
+    tasks: tuple[TaskEffects, ...]
+    family: Family
+    skipped: tuple[str, ...]
+
+
+def effects(
+    cells: Iterable[Cell],
+    factors: Sequence[str] = (),
+    *,
+    level: float = 0.95,
+    margin: float | None = None,
+    interactions: bool = True,
+    simple: bool = False,
+    across_tasks: bool = False,
+    scales: Mapping[str, Scale] | None = None,
+) -> Effects:
     """Compute main effects and two-way interactions.
 
     Every effect is a contrast of cell means: within each seed, then over seeds, so that nothing is
@@ -101,44 +133,45 @@ def effects(grid: Grid, *, level: float = 0.95, margin: float | None = None) -> 
     A main effect of two levels is the difference of their means over the same levels of all other
     factors, with equal weights; an interaction is the difference of such a difference between two
     levels of another factor. Where the grid has holes, only partners that both sides have count.
-    All contrasts of the grid are one family, see `rlbench.report.family.judge`.
+    All contrasts are one family, over all tasks: see `rlbench.report.family.judge`.
 
     Args:
-        grid: The cells of one task.
+        cells: In any order; it changes nothing.
+        factors: The factors, in this order; empty means all columns in which cells differ. Others
+            are averaged over.
         level: Confidence level in [0.5, 1).
         margin: Largest contrast that counts as none; None calls nothing equivalent.
+        interactions: Whether there are contrasts of two factors.
+        simple: Whether the levels of each factor are also compared at each level of the others.
+        across_tasks: Make the task a factor; else every task has its own effects.
+        scales: By task, the scores that count as 0 and as 1; for `across_tasks`.
+
+    Raises:
+        NothingSelected: Nothing differs, or no seed is common to all cells of a task.
+        UsageError: A factor is not there, or cells are not comparable; see `design.grids`.
     """
-    numbers = range(len(grid.factors))
-    asked = [_main(grid, n) for n in numbers]
-    asked += [_interaction(grid, m, n) for m, n in combinations(numbers, 2)]
-    flat = [contrast for of_effect in asked for contrast in of_effect.found]
+    made, skipped = grids(cells, factors, across_tasks=across_tasks, scales=scales)
+    asked = [list(_asked(grid, interactions=interactions, simple=simple)) for grid in made]
+    wishes = [wish for of_grid in asked for one in of_grid for wish in one.found]
     family, judged = judge(
-        {n: contrast.pairs for n, contrast in enumerate(flat)},
+        {number: wish.pairs for number, wish in enumerate(wishes)},
         level=level,
         margin=margin,
         effect=margin,
     )
-    shares = _shares(grid)
-    done: list[Effect] = []
-    first = 0
-    for of_effect in asked:
-        last = first + len(of_effect.found)
-        done.append(
-            Effect(
-                factors=of_effect.factors,
-                contrasts=tuple(_contrast(flat[n], judged[n]) for n in range(first, last)),
-                p=_omnibus(flat[first:last], level),
-                share=shares.get(of_effect.factors),
-                missing=of_effect.missing,
-            )
-        )
-        first = last
+    judgements = iter(judged.values())
     return Effects(
-        grid=grid,
-        means=tuple(mean for n in numbers for mean in _means(grid, n, level)),
-        effects=tuple(done),
+        tasks=tuple(
+            TaskEffects(
+                grid=grid,
+                means=tuple(_means(grid, level)),
+                effects=tuple(_effects(grid, of_grid, judgements, level)),
+                partners=best_partners(grid, level=level),
+            )
+            for grid, of_grid in zip(made, asked, strict=True)
+        ),
         family=family,
-        partners=best_partners(grid, level=level, margin=margin),
+        skipped=tuple(skipped),
     )
 
 
@@ -146,10 +179,10 @@ def effects(grid: Grid, *, level: float = 0.95, margin: float | None = None) -> 
 class _Wish:
     """A contrast before it is judged."""
 
-    factors: tuple[str, ...]
     levels: tuple[tuple[str, str], ...]
     pairs: Pairs
     partners: int
+    at: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,25 +192,65 @@ class _Asked:
     factors: tuple[str, ...]
     found: tuple[_Wish, ...]
     missing: int
+    within: str = ""
+
+
+def _asked(grid: Grid, *, interactions: bool, simple: bool) -> Iterator[_Asked]:
+    numbers = range(len(grid.factors))
+    for number in numbers:
+        yield _main(grid, number)
+    if interactions:
+        for m, n in combinations(numbers, 2):
+            yield _interaction(grid, m, n)
+    if simple:
+        for m, n in permutations(numbers, 2):
+            yield _simple(grid, m, n)
 
 
 def _main(grid: Grid, number: int) -> _Asked:
-    factor = grid.factors[number]
     pairs = list(combinations(grid.best_first(number), 2))
-    found = []
-    for one, other in pairs:
-        ours, theirs = grid.at({number: one}), grid.at({number: other})
-        partners = sorted(ours.keys() & theirs.keys())
-        if partners:
-            found.append(
-                _Wish(
-                    factors=(factor.name,),
-                    levels=((one, other),),
-                    pairs=_pairs(grid, [ours[p] for p in partners], [theirs[p] for p in partners]),
-                    partners=len(partners),
-                )
-            )
-    return _Asked(factors=(factor.name,), found=tuple(found), missing=len(pairs) - len(found))
+    wishes = (
+        _difference(grid, (one, other), {number: one}, {number: other}) for one, other in pairs
+    )
+    found = tuple(wish for wish in wishes if wish)
+    name = grid.factors[number].name
+    return _Asked(factors=(name,), found=found, missing=len(pairs) - len(found))
+
+
+def _simple(grid: Grid, m: int, n: int) -> _Asked:
+    """Compare the levels of factor m at each level of factor n."""
+    asked = [
+        (at, pair) for at in grid.best_first(n) for pair in combinations(grid.best_first(m), 2)
+    ]
+    wishes = (
+        _difference(grid, (one, other), {m: one, n: at}, {m: other, n: at}, at)
+        for at, (one, other) in asked
+    )
+    found = tuple(wish for wish in wishes if wish)
+    return _Asked(
+        factors=(grid.factors[m].name,),
+        within=grid.factors[n].name,
+        found=found,
+        missing=len(asked) - len(found),
+    )
+
+
+def _difference(
+    grid: Grid,
+    levels: tuple[str, str],
+    here: Mapping[int, str],
+    there: Mapping[int, str],
+    at: str = "",
+) -> _Wish | None:
+    """Subtract the means of two sides over the partners that both have; None if they share none."""
+    ours, theirs = grid.at(here), grid.at(there)
+    partners = sorted(ours.keys() & theirs.keys())
+    if not partners:
+        return None
+    pairs = grid.pairs(
+        grid.mean([ours[p] for p in partners]), grid.mean([theirs[p] for p in partners])
+    )
+    return _Wish(levels=(levels,), pairs=pairs, partners=len(partners), at=at)
 
 
 def _interaction(grid: Grid, m: int, n: int) -> _Asked:
@@ -190,101 +263,70 @@ def _interaction(grid: Grid, m: int, n: int) -> _Asked:
             partners = sorted(set.intersection(*(set(corner) for corner in corners)))
             if not partners:
                 continue
-            ac, bd, bc, ad = ([corner[p] for p in partners] for corner in corners)
-            found.append(
-                _Wish(  # (ac - bc) - (ad - bd)
-                    factors=names,
-                    levels=((a, b), (c, d)),
-                    pairs=_pairs(grid, ac, bc, plus=bd, minus=ad),
-                    partners=len(partners),
-                )
-            )
+            ac, bd, bc, ad = (grid.mean([corner[p] for p in partners]) for corner in corners)
+            pairs = grid.pairs(_sum(ac, bd), _sum(bc, ad))  # (ac - bc) - (ad - bd)
+            found.append(_Wish(levels=((a, b), (c, d)), pairs=pairs, partners=len(partners)))
     return _Asked(factors=names, found=tuple(found), missing=wanted - len(found))
 
 
-def _pairs(
-    grid: Grid,
-    ours: Sequence[Place],
-    theirs: Sequence[Place],
-    *,
-    plus: Sequence[Place] = (),
-    minus: Sequence[Place] = (),
-) -> Pairs:
-    """Pair two sides of a contrast by seed; of an interaction, each side is a sum of two."""
-    left, right = grid.mean(ours), grid.mean(theirs)
-    if plus:
-        left = [x + y for x, y in zip(left, grid.mean(plus), strict=True)]
-        right = [x + y for x, y in zip(right, grid.mean(minus), strict=True)]
-    return grid.pairs(left, right, grid.seeds)
+def _sum(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [x + y for x, y in zip(one, other, strict=True)]
 
 
-def _contrast(wish: _Wish, judgement: Judgement) -> Contrast:
-    return Contrast(
-        factors=wish.factors,
-        levels=wish.levels,
-        judgement=judgement,
-        partners=wish.partners,
-    )
+def _effects(
+    grid: Grid, asked: Iterable[_Asked], judgements: Iterator[Judgement], level: float
+) -> Iterator[Effect]:
+    by_effect = shares(grid)
+    for one in asked:
+        yield Effect(
+            factors=one.factors,
+            within=one.within,
+            contrasts=tuple(
+                Contrast(
+                    levels=wish.levels,
+                    at=wish.at,
+                    judgement=next(judgements),
+                    partners=wish.partners,
+                )
+                for wish in one.found
+            ),
+            p=_omnibus(one.found, level),
+            share=None if one.within else by_effect.get(one.factors),
+            missing=one.missing,
+        )
 
 
-def _omnibus(wishes: Iterable[_Wish], level: float) -> float | None:
+def _omnibus(wishes: Sequence[_Wish], level: float) -> float | None:
     """Test that all contrasts of one effect are 0: the largest |t|, adjusted over them alone."""
     pairs = {number: wish.pairs for number, wish in enumerate(wishes)}
     _, judged = judge(pairs, level=level, margin=None, effect=None)
     return min((one.p for one in judged.values() if one.p is not None), default=None)
 
 
-def _means(grid: Grid, number: int, level: float) -> list[Mean]:
-    """Average each level over the partners that all levels of its factor have."""
+def _means(grid: Grid, level: float) -> Iterator[Mean]:
+    numbers = range(len(grid.factors))
+    for m in numbers:
+        yield from _means_of(grid, (m,), level)
+    for pair in combinations(numbers, 2):
+        yield from _means_of(grid, pair, level)
+
+
+def _means_of(grid: Grid, numbers: tuple[int, ...], level: float) -> Iterator[Mean]:
+    """Average over the partners that all these levels have; none where there is no cell."""
     from rlbench.stats import mean_interval
 
-    factor = grid.factors[number]
-    places = {name: grid.at({number: name}) for name in factor.levels}
-    partners = sorted(set.intersection(*(set(of) for of in places.values())))
-    return [
-        Mean(
-            factor=factor.name,
-            level=name,
-            interval=mean_interval(grid.mean([places[name][p] for p in partners]), level)
+    found = {
+        levels: there
+        for levels in product(*(grid.best_first(number) for number in numbers))
+        if (there := grid.at(dict(zip(numbers, levels, strict=True))))
+    }
+    partners = sorted(set.intersection(*(set(there) for there in found.values())))
+    for levels, there in found.items():
+        yield Mean(
+            factors=tuple(grid.factors[number].name for number in numbers),
+            levels=levels,
+            interval=mean_interval(grid.mean([there[p] for p in partners]), level)
             if partners
             else None,
             partners=len(partners),
         )
-        for name in factor.levels
-    ]
-
-
-def _shares(grid: Grid) -> Mapping[tuple[str, ...], float]:
-    """Split the variance between cells among the effects; what is left is of higher interactions.
-
-    In a full grid effects are orthogonal: the sum of squares of a main effect is that of the
-    marginal means, of an interaction that of the means of two factors less both.
-    """
-    if grid.holes:
-        return {}
-    means = {place: sum(of) / len(of) for place, of in grid.values.items()}
-    middle = sum(means.values()) / len(means)
-    total = sum((mean - middle) ** 2 for mean in means.values())
-    if not total:
-        return {}
-
-    def deviations(numbers: tuple[int, ...]) -> dict[Place, float]:
-        """Deviation of the mean of these factors' levels, at each place."""
-        sums: dict[Place, list[float]] = {}
-        for place, mean in means.items():
-            sums.setdefault(tuple(place[n] for n in numbers), []).append(mean)
-        return {
-            place: sum(of := sums[tuple(place[n] for n in numbers)]) / len(of) - middle
-            for place in means
-        }
-
-    main = {n: deviations((n,)) for n in range(len(grid.factors))}
-    shares: dict[tuple[str, ...], float] = {
-        (grid.factors[n].name,): sum(d**2 for d in of.values()) / total for n, of in main.items()
-    }
-    for m, n in combinations(main, 2):
-        both = deviations((m, n))
-        names = (grid.factors[m].name, grid.factors[n].name)
-        left = sum((both[p] - main[m][p] - main[n][p]) ** 2 for p in means)
-        shares[names] = left / total
-    return shares

@@ -8,55 +8,59 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rlbench.report.effects import Contrast, Effect, Effects
-    from rlbench.report.family import Judgement
-    from rlbench.stats import Interval
+    from rlbench.report.effects import Contrast, Effect, Effects, TaskEffects
+    from rlbench.report.family import Family, Judgement
+    from rlbench.report.partners import Partners
+    from rlbench.stats import Difference, Interval
 
 
 def effect_name(effect: Effect) -> str:
-    """Name an effect: ``loss``, or ``estimator x loss``."""
-    return " x ".join(effect.factors)
+    """Name an effect: ``loss``, ``estimator x loss`` or ``estimator within loss``."""
+    name = " x ".join(effect.factors)
+    return f"{name} within {effect.within}" if effect.within else name
 
 
 def contrast_name(contrast: Contrast) -> str:
-    """Name a contrast: ``clip - pg``, or ``(clip - pg) at gae less at rloo``."""
-    if len(contrast.levels) == 1:
-        one, other = contrast.levels[0]
-        return f"{one} - {other}"
-    (one, other), (here, there) = contrast.levels
-    return f"({one} - {other}) at {here} less at {there}"
+    """Name a contrast: ``clip - pg``, ``(gae - rloo) x (clip - pg)`` or ``gae - rloo at clip``."""
+    parts = [f"{one} - {other}" for one, other in contrast.levels]
+    if len(parts) == 2:
+        return f"({parts[0]}) x ({parts[1]})"
+    return f"{parts[0]} at {contrast.at}" if contrast.at else parts[0]
 
 
-def data(found: Sequence[Effects], format: str, notes: Sequence[str]) -> str:  # noqa: A002 - as in `tables.table`
-    """Write the effects of all tasks for programs.
+def data(found: Effects, format: str, notes: Sequence[str]) -> str:  # noqa: A002 - as in `tables.table`
+    """Write effects for programs.
 
-    ``csv`` and ``tsv`` hold one row a contrast. ``json`` is ``{"tasks": [...], "notes": [...]}``; a
-    task has ``metric``, ``seeds``, ``level``, ``correction`` (``holm``, ``max_t`` or null),
-    ``factors``, ``means``, ``effects`` (each with its ``p`` alone, its ``share`` of the variance
-    between cells and its contrasts, as in csv) and ``partners``.
+    ``csv`` and ``tsv`` hold one row a contrast. ``json`` is ``{"level", "margin", "contrasts",
+    "correction", "tasks", "notes"}``; ``correction`` is ``holm``, ``max_t`` or null. A task has
+    ``metric``, ``seeds``, ``factors``, ``holes``, ``means``, ``effects`` (each with its ``p``
+    alone, its ``share`` of the variance between cells and its contrasts, as in csv) and
+    ``best_partners``.
 
     Args:
-        found: One entry a task.
+        found: The effects.
         format: ``json``, ``csv`` or ``tsv``.
         notes: What a reader has to know, for ``json``.
     """
     if format == "json":
-        document = {"tasks": [_task(one) for one in found], "notes": list(notes)}
+        family = found.family
+        document = {
+            "level": family.level,
+            "margin": family.margin,
+            "contrasts": family.size,
+            "correction": _correction(family),
+            "tasks": [_task(one) for one in found.tasks],
+            "notes": list(notes),
+        }
         return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    rows = [
-        {"task": one.grid.task or None, "effect": effect_name(effect), **_contrast(contrast)}
-        for one in found
-        for effect in one.effects
-        for contrast in effect.contrasts
-    ]
     buffer = io.StringIO()
     delimiter = "," if format == "csv" else "\t"
     names = ["task", "effect", "contrast", "partners", *_JUDGED]
     writer = csv.DictWriter(buffer, names, delimiter=delimiter, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(_rows(found))
     return buffer.getvalue().removesuffix("\n")
 
 
@@ -67,6 +71,7 @@ _JUDGED = (
     "simultaneous_low",
     "simultaneous_high",
     "sd",
+    "n",
     "p_t",
     "p_adjusted",
     "verdict",
@@ -75,24 +80,37 @@ _JUDGED = (
 )
 
 
-def _task(found: Effects) -> dict[str, Any]:
-    grid, family = found.grid, found.family
+def _correction(family: Family) -> str | None:
+    if not family.size:
+        return None
+    return "max_t" if family.joint else "holm"
+
+
+def _rows(found: Effects) -> Iterator[dict[str, Any]]:
+    for one in found.tasks:
+        for effect in one.effects:
+            for contrast in effect.contrasts:
+                name = effect_name(effect)
+                yield {"task": one.grid.task or None, "effect": name, **_contrast(contrast)}
+
+
+def _task(found: TaskEffects) -> dict[str, Any]:
+    grid = found.grid
     return {
         "task": grid.task or None,
         "metric": grid.metric.name,
         "higher_is_better": grid.metric.higher,
+        "normalised": grid.scaled,
         "seeds": list(grid.seeds),
-        "unused_seeds": list(grid.unused),
-        "level": family.level,
-        "margin": family.margin,
-        "contrasts": family.size,
-        "correction": ("max_t" if family.joint else "holm") if family.size else None,
+        "unused_seeds": list(grid.lacking),
+        "failed": {name: list(seeds) for name, seeds in grid.failed.items()},
+        "left_out": dict(grid.unknown),
         "factors": {factor.name: list(factor.levels) for factor in grid.factors},
+        "averaged_over": list(grid.averaged),
         "holes": [list(place) for place in grid.holes],
         "means": [
             {
-                "factor": mean.factor,
-                "level": mean.level,
+                "levels": dict(zip(mean.factors, mean.levels, strict=True)),
                 "partners": mean.partners,
                 **_bounds("mean", mean.interval),
             }
@@ -101,32 +119,34 @@ def _task(found: Effects) -> dict[str, Any]:
         "effects": [
             {
                 "effect": effect_name(effect),
+                "factors": list(effect.factors),
+                "within": effect.within or None,
                 "p": effect.p,
                 "share": effect.share,
-                "missing": effect.missing,
+                "forbidden_by_holes": effect.missing,
                 "contrasts": [_contrast(contrast) for contrast in effect.contrasts],
             }
             for effect in found.effects
         ],
-        "partners": [
+        "best_partners": [_partners(partners) for partners in found.partners],
+    }
+
+
+def _partners(partners: Partners) -> dict[str, Any]:
+    return {
+        "factor": partners.factor,
+        "halves": [list(half) for half in partners.halves],
+        "levels": [
             {
-                "factor": partners.factor,
-                "chosen_on": list(partners.chosen_on),
-                "compared_on": list(partners.compared_on),
-                "levels": [
-                    {
-                        "level": one.level,
-                        "chosen": dict(zip(partners.others, one.chosen, strict=True)),
-                        **_bounds("mean", one.interval),
-                    }
-                    for one in partners.levels
-                ],
-                "differences": [
-                    {"contrast": f"{one} - {other}", **_judged(judged)}
-                    for (one, other), judged in partners.differences.items()
-                ],
+                "level": one.level,
+                "chosen": [dict(zip(partners.others, way, strict=True)) for way in one.chosen],
+                **_bounds("mean", one.interval),
             }
-            for partners in found.partners
+            for one in partners.levels
+        ],
+        "differences": [
+            {"contrast": f"best of {one} - best of {other}", **_difference(difference)}
+            for (one, other), difference in partners.differences.items()
         ],
     }
 
@@ -142,16 +162,21 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
 def _judged(judged: Judgement) -> dict[str, Any]:
     difference, simultaneous = judged.difference, judged.simultaneous
     return {
-        **_bounds("difference", difference.interval if difference else None),
+        **_difference(difference),
         "simultaneous_low": simultaneous.low if simultaneous else None,
         "simultaneous_high": simultaneous.high if simultaneous else None,
-        "sd": difference.sd if difference else None,
+        "n": difference.interval.n if difference else None,
         "p_t": difference.p if difference else None,
         "p_adjusted": judged.p,
         "verdict": judged.verdict,
         "more_seeds": judged.more,
         "reason": judged.reason or None,
     }
+
+
+def _difference(difference: Difference | None) -> dict[str, float | None]:
+    bounds = _bounds("difference", difference.interval if difference else None)
+    return {**bounds, "sd": difference.sd if difference else None}
 
 
 def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:

@@ -1,62 +1,49 @@
-"""Effects as text: the answer in sentences, marginal means, contrasts, and who suits whom best."""
+"""Effects as text: the answer in sentences, means, contrasts, and who suits whom best."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rlbench.report import layout, tables
 from rlbench.report.effects_data import contrast_name, data, effect_name
-from rlbench.report.family import (
-    BETTER,
-    EQUIVALENT,
-    MAX_T_FROM,
-    NOT_TESTABLE,
-    POWER,
-    UNDECIDED,
-    WORSE,
-)
+from rlbench.report.effects_means import crossed, marginal
+from rlbench.report.effects_prose import answers, has_shares, legend, p_and_sign, title
+from rlbench.report.effects_remarks import remarks
+from rlbench.report.family import BETTER, WORSE
 from rlbench.report.figures import half_width, p_text, percents, signed
 from rlbench.report.folding import fold, width_of
-from rlbench.report.spelling import printable, spell_seeds
+from rlbench.report.headed import Row, headed
+from rlbench.report.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlbench.report.effects import Contrast, Effect, Effects
-    from rlbench.report.family import Judgement
+    from rlbench.report.effects import Contrast, Effect, Effects, TaskEffects
+    from rlbench.report.family import Family, Judgement
     from rlbench.report.partners import Partners
 
-_MOST = 12  # contrasts of an effect that a terminal shows
+_MOST, _LEAST = 12, 3  # contrasts of an effect that a terminal shows
 _LINES = 36  # that they take there, where names are long
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    """A table for a terminal: `names` is how many columns, the first ones, hold names."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    right: list[bool]
-    names: int = 1
-    cut: bool = False
+_NO_LIMIT = 10_000
+_TIE = "\xa0"  # where a line may not break; never in a name, see `printable`
 
 
 def effects_table(
-    found: Sequence[Effects],
+    found: Effects,
     format: str = "simple",  # noqa: A002 - as in `tables.table`
     width: int | None = None,
     *,
     ascii_only: bool = False,
 ) -> str:
-    """Show the effects in the grids of all tasks.
+    """Show effects.
 
     Args:
-        found: One entry a task.
+        found: The effects.
         format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision. But for
             ``simple`` it is one table of all contrasts.
-        width: The most columns of the prose; None means 80.
+        width: The most columns of the terminal: names are folded to fit. None means no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:
@@ -67,182 +54,117 @@ def effects_table(
     """
     tables.check_format(format)
     if format in tables.DATA_FORMATS:
-        return data(found, format, _all_remarks(found))
+        return data(found, format, remarks(found))
     sign = "+/-" if ascii_only else "±"
+    if format != "simple":
+        return _document(found, format, sign)
     prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
-    if format == "simple":
-        blocks = [_blocks(one, sign, prose_width) for one in found]
-        return "\n\n".join(block for of_task in blocks for block in of_task)
-    rows = [row for one in found for row in _rows_of_all(one, format)]
-    percent = percents(found[0].family.level)
-    header = ["effect", "contrast", "diff", f"{sign}{percent}", "p", "verdict"]
-    right = [False, False, True, True, True, False]
-    texts = (text for one in found for text in (_title(one), *_contrasts_below(one, sign)))
-    below = [printable(text) for text in dict.fromkeys([*texts, *_all_remarks(found)])]
-    if len({one.grid.task for one in found}) > 1:
-        header, right = ["task", *header], [False, *right]
-    else:
-        rows = [row[1:] for row in rows]
-    header = [layout.escape(name, format) for name in header]
-    return layout.page(header, rows, right, below=below, format=format)
-
-
-def answers(found: Effects, sign: str = "±") -> list[str]:
-    """Say each effect in a sentence, with the surest contrast of it."""
-    return [_answer(found, effect, sign) for effect in found.effects]
-
-
-def remarks(found: Effects) -> list[str]:
-    """List what a reader has to know: what is not used, what can't be told, what failed."""
-    grid = found.grid
-    lines = []
-    if grid.unused:
-        lines.append(
-            f"Seeds {spell_seeds(grid.seeds)} count; {spell_seeds(grid.unused)} have no "
-            f"{grid.metric.name} in all cells."
-        )
-    names = [factor.name for factor in grid.factors]
-    if grid.holes:
-        shown = [_place(names, hole) for hole in grid.holes[:5]]
-        more = f" and {len(grid.holes) - 5} more" if len(grid.holes) > 5 else ""
-        lines.append(
-            f"The grid has holes: {'; '.join(shown)}{more}. Means and contrasts are over the "
-            "partners that all of their levels have."
-        )
-    lines += [
-        f"{effect_name(effect)}: holes forbid {effect.missing} of its contrasts."
-        for effect in found.effects
-        if effect.missing
+    blocks = [
+        block
+        for one in found.tasks
+        for block in _blocks(one, found.family, sign, width or _NO_LIMIT)
     ]
-    for place, seeds in grid.unknown.items():
-        lines.append(
-            f"{_place(names, place)}: failed seeds ({spell_seeds(seeds)}) have no "
-            f"{grid.metric.name}, so that it is a hole."
-        )
-    for place, seeds in grid.failed.items():
-        lines.append(
-            f"{_place(names, place)}: failed seeds ({spell_seeds(seeds)}) count with the floor."
-        )
-    return lines
+    below = [*legend(found, sign), *remarks(found)]
+    return "\n\n".join([*blocks, _wrapped(below, sign, prose_width)])
 
 
-def _all_remarks(found: Sequence[Effects]) -> list[str]:
-    """List the remarks of all tasks; where there are several, each says of which it is."""
-    if len(found) == 1:
-        return remarks(found[0])
-    return [f"{one.grid.task}: {line}" for one in found for line in remarks(one)]
-
-
-def _title(found: Effects) -> str:
-    grid = found.grid
-    sizes = " x ".join(str(len(factor.levels)) for factor in grid.factors)
-    where = f" of task {grid.task}" if grid.task else ""
-    noun = "seed" if len(grid.seeds) == 1 else "seeds"
-    return (
-        f"effects on {grid.metric.name}{where}: {len(grid.cells)} cells "
-        f"({' x '.join(f.name for f in grid.factors)}: {sizes}), {len(grid.seeds)} {noun}"
-    )
-
-
-def _blocks(found: Effects, sign: str, width: int) -> Iterator[str]:
-    yield _prose([_title(found)], width)
-    yield _prose([f"- {text}" for text in answers(found, sign)], width)
-    for table in _tables(found, sign):
-        yield _laid_out(table, width)
-    yield _prose(_below(found, sign), width)
-
-
-def _prose(paragraphs: Sequence[str], width: int) -> str:
-    """Wrap prose; a name that is longer than a line is broken."""
-    text = layout.prose([printable(paragraph) for paragraph in paragraphs], "simple", width)
-    lines = text.split("\n")
-    return "\n".join(fold(line, width) if width_of(line) > width else line for line in lines)
-
-
-def _laid_out(table: _Table, width: int) -> str:
-    """Lay a table out in the width there is: names are folded, and what is too much is cut."""
-    numbers = zip(*(row[table.names :] for row in [table.header, *table.rows]), strict=True)
-    taken = sum(2 + max(map(width_of, column)) for column in numbers)
-    room = (width - taken - 2 * (table.names - 1)) // table.names
-    heads = [name if width_of(name) <= room else "level" for name in table.header[: table.names]]
-    rows: list[list[str]] = []
-    lines = 0
-    for row in table.rows:
-        names = [fold(name, room) for name in row[: table.names]]
-        lines += 1 + max(name.count("\n") for name in names)
-        if table.cut and rows and (len(rows) == _MOST or lines > _LINES):
-            break
-        rows.append([*names, *row[table.names :]])
-    of = f": {len(rows)} of {len(table.rows)} (csv has all)" if len(rows) < len(table.rows) else ""
-    title = fold(printable(table.title) + of, width)
-    header = [*heads, *table.header[table.names :]]
-    return f"{title}\n{layout.simple(header, rows, table.right)}"
-
-
-def _tables(found: Effects, sign: str) -> Iterator[_Table]:
-    percent = percents(found.family.level)
-    for factor in found.grid.factors:
-        means = [mean for mean in found.means if mean.factor == factor.name]
-        places = layout.places_by_interval(mean.interval for mean in means)
-        yield _Table(
-            title=f"mean of each {factor.name}",
-            header=[printable(factor.name), "mean", f"{sign}{percent}"],
-            rows=[
-                [
-                    printable(mean.level),
-                    layout.fixed(mean.interval.mid, places) if mean.interval else layout.MISSING,
-                    half_width(mean.interval, places) if mean.interval else layout.MISSING,
-                ]
-                for mean in sorted(means, key=lambda mean: _worth(found, mean.interval))
-            ],
-            right=[False, True, True],
-        )
-    for effect in found.effects:
-        if effect.contrasts:
-            many = len(effect.contrasts) > _MOST
-            yield _Table(
-                title=effect_name(effect),
-                header=["contrast", "diff", f"{sign}{percent}", "p", "verdict"],
-                rows=_contrast_rows(
-                    found, _surest_first(effect) if many else effect.contrasts, "simple"
-                ),
-                right=[False, True, True, True, False],
-                cut=True,
-            )
+def _blocks(found: TaskEffects, family: Family, sign: str, width: int) -> Iterator[str]:
+    prose_width = min(width, layout.PROSE_WIDTH)
+    yield _wrapped([title(found)], sign, prose_width)
+    yield _wrapped([f"- {text}" for text in answers(found, family, sign)], sign, prose_width)
+    yield from _means(found, sign, width)
+    contrasts = _contrasts(found, family, sign, width)
+    if contrasts:
+        yield contrasts
     for partners in found.partners:
-        yield _partner_table(partners, sign, percent)
+        yield _partners(partners, family, sign, width)
 
 
-def _worth(found: Effects, interval: object) -> float:
-    mid = getattr(interval, "mid", None)
-    return 0.0 if mid is None else -found.grid.metric.sign * mid
-
-
-def _surest_first(effect: Effect) -> list[Contrast]:
-    """Order by p, what is equal after the correction by what is left out of it."""
-
-    def key(one: Contrast) -> tuple[float, float]:
-        difference, p = one.judgement.difference, one.judgement.p
-        alone = difference.p if difference else None
-        return (2.0 if p is None else p, 2.0 if alone is None else alone)
-
-    return sorted(effect.contrasts, key=key)
-
-
-def _contrast_rows(found: Effects, contrasts: Sequence[Contrast], format: str) -> list[list[str]]:  # noqa: A002 - as above
-    places = layout.places_by_interval(
-        one.judgement.difference.interval for one in contrasts if one.judgement.difference
-    )
-    return [
-        [
-            layout.escape(text, format)
-            for text in (contrast_name(one), *_numbers(found, one.judgement, places))
-        ]
-        for one in contrasts
+def _wrapped(paragraphs: Sequence[str], sign: str, width: int) -> str:
+    """Wrap prose, never between a number and its sign; a name longer than a line is broken."""
+    together = rf"(?<=p) (?=[=<>])|(?<=[=<]) (?=[0-9+-])|(?<=>=) | (?={re.escape(sign)}[0-9])"
+    tied = (re.sub(together, _TIE, printable(text)) for text in paragraphs)
+    lines = [
+        line
+        for text in tied
+        for line in wrap(
+            text,
+            width,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
     ]
+    wrapped = [fold(line, width) if width_of(line) > width else line for line in lines]
+    return "\n".join(wrapped).replace(_TIE, " ")
 
 
-def _numbers(found: Effects, judged: Judgement, places: int) -> list[str]:
+def _means(found: TaskEffects, sign: str, width: int) -> Iterator[str]:
+    """Two factors: one table crosses them. More: the levels, and each pair that interacts."""
+    grid = found.grid
+    if len(grid.factors) == 2:
+        yield crossed(found, (0, 1), sign, width) or marginal(found, sign, width)
+        return
+    yield marginal(found, sign, width)
+    numbers = {factor.name: number for number, factor in enumerate(grid.factors)}
+    for effect in found.effects:
+        verdicts = {one.judgement.verdict for one in effect.contrasts}
+        if len(effect.factors) == 2 and verdicts & {BETTER, WORSE}:
+            one, other = (numbers[name] for name in effect.factors)
+            table = crossed(found, (one, other), sign, width)
+            if table:
+                yield table
+
+
+def _contrasts(found: TaskEffects, family: Family, sign: str, width: int) -> str:
+    """All effects in one table, under a heading each."""
+    rows: list[Row] = []
+    places = _places(found)
+    for effect in found.effects:
+        shown = _surest(effect.contrasts, width)
+        heading = _heading(found, effect, family, len(shown))
+        rows += [
+            (heading, contrast_name(one), _numbers(one.judgement, family, places)) for one in shown
+        ]
+    if not rows:
+        return ""
+    header = ["contrast", "diff", f"{sign}{percents(family.level)}", "p", "verdict"]
+    return headed(rows, header, [False, True, True, True, False], width)
+
+
+def _places(found: TaskEffects) -> int:
+    """Decimal places of all contrasts of a task."""
+    differences = (one.judgement.difference for effect in found.effects for one in effect.contrasts)
+    return layout.places_by_interval(one.interval for one in differences if one)
+
+
+def _surest(contrasts: Sequence[Contrast], width: int) -> list[Contrast]:
+    """All of them, or the surest where there are many, or long ones."""
+    longest = max((width_of(contrast_name(one)) for one in contrasts), default=0)
+    most = min(_MOST, max(_LINES // (1 + longest // (width // 2)), _LEAST))
+    if len(contrasts) <= most:
+        return list(contrasts)
+
+    def doubt(one: Contrast) -> tuple[float, float]:
+        judged = one.judgement
+        alone = judged.difference.p if judged.difference else None
+        return 2.0 if judged.p is None else judged.p, 2.0 if alone is None else alone
+
+    return sorted(contrasts, key=doubt)[:most]
+
+
+def _heading(found: TaskEffects, effect: Effect, family: Family, shown: int) -> str:
+    parts = []
+    if len(effect.contrasts) > 1 and effect.p is not None:
+        parts.append(f"p {p_and_sign(effect.p, family)} as a whole")
+    if effect.share is not None and has_shares(found):
+        parts.append(f"{100 * effect.share:.0f}% of variance")
+    if shown < len(effect.contrasts):
+        parts.append(f"the surest {shown} of {len(effect.contrasts)} (csv has all)")
+    return f"{effect_name(effect)}: {', '.join(parts)}" if parts else effect_name(effect)
+
+
+def _numbers(judged: Judgement, family: Family, places: int) -> list[str]:
     if judged.difference is None:
         return ["", "", "", judged.verdict]
     interval = judged.difference.interval
@@ -250,126 +172,68 @@ def _numbers(found: Effects, judged: Judgement, places: int) -> list[str]:
     return [
         signed(interval.mid, places),
         half_width(interval, places),
-        "" if judged.p is None else p_text(judged.p, found.family.alpha),
+        "" if judged.p is None else p_text(judged.p, family.alpha),
         f"{judged.verdict}{more}",
     ]
 
 
-def _rows_of_all(found: Effects, format: str) -> Iterator[list[str]]:  # noqa: A002 - as above
-    for effect in found.effects:
-        task, name = (layout.escape(t, format) for t in (found.grid.task, effect_name(effect)))
-        for row in _contrast_rows(found, effect.contrasts, format):
-            yield [task, name, *row]
-
-
-def _partner_table(partners: Partners, sign: str, percent: str) -> _Table:
+def _partners(partners: Partners, family: Family, sign: str, width: int) -> str:
     places = layout.places_by_interval(one.interval for one in partners.levels)
-    return _Table(
-        title=f"best partner of each {partners.factor}",
-        header=[printable(partners.factor), "best partner", "mean", f"{sign}{percent}"],
-        rows=[
+    half = f"{sign}{percents(family.level)}"
+    first = partners.levels[0].level
+    numbers = []
+    for one in partners.levels:
+        row = [layout.fixed(one.interval.mid, places), half_width(one.interval, places), "", ""]
+        if one.level != first:
+            interval = partners.differences[first, one.level].interval
+            row[2:] = [signed(-interval.mid, places), half_width(interval, places)]
+        numbers.append(row)
+    header, right = ["mean", half, "diff", half], [True] * 4
+    room = (width - layout.widest(layout.simple(header, numbers, right)) - 4) // 2
+    rows = [
+        [fold(printable(one.level), room), fold(printable(_chosen(one.chosen)), room), *row]
+        for one, row in zip(partners.levels, numbers, strict=True)
+    ]
+    names = [partners.factor, f"best {'+'.join(partners.others)}"]
+    shown = [
+        printable(name) if width_of(name) <= max(room, len(short)) else short
+        for name, short in zip(names, ("level", "partner"), strict=True)
+    ]
+    return layout.simple([*shown, *header], rows, [False, False, *right])
+
+
+def _chosen(chosen: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
+    """Name what both halves chose, or what each did."""
+    one, other = ("+".join(place) for place in chosen)
+    return one if one == other else f"{one} / {other}"
+
+
+def _document(found: Effects, format: str, sign: str) -> str:  # noqa: A002 - as above
+    """All contrasts in one table, for a document; below it only what concerns them."""
+    half = f"{sign}{percents(found.family.level)}"
+    header = ["task", "effect", "contrast", "diff", half, "p", "verdict"]
+    right = [False, False, False, True, True, True, False]
+    rows, said = [], []
+    for one in found.tasks:
+        said += [title(one), *answers(one, found.family, sign)]
+        places = _places(one)
+        rows += [
             [
-                printable(one.level),
-                printable(_place(partners.others, one.chosen)),
-                layout.fixed(one.interval.mid, places),
-                half_width(one.interval, places),
+                one.grid.task,
+                effect_name(effect),
+                contrast_name(contrast),
+                *_numbers(contrast.judgement, found.family, places),
             ]
-            for one in partners.levels
-        ],
-        right=[False, False, True, True],
-        names=2,
+            for effect in one.effects
+            for contrast in effect.contrasts
+        ]
+    if len(found.tasks) == 1:
+        header, right, rows = header[1:], right[1:], [row[1:] for row in rows]
+    below = [*said, *legend(found, sign, contrasts_only=True), *remarks(found)]
+    return layout.page(
+        [layout.escape(name, format) for name in header],
+        [[layout.escape(text, format) for text in row] for row in rows],
+        right,
+        below=[printable(text) for text in below],
+        format=format,
     )
-
-
-def _answer(found: Effects, effect: Effect, sign: str) -> str:
-    """One effect in words."""
-    name = effect_name(effect)
-    if not effect.contrasts:
-        return f"{name}: holes in the grid leave nothing to compare."
-    tested = [one for one in effect.contrasts if one.judgement.p is not None]
-    if not tested:
-        return f"{name}: {effect.contrasts[0].judgement.reason or 'nothing can be tested'}."
-    surest = min(tested, key=lambda one: one.judgement.p or 0.0)
-    shown = [one for one in tested if one.judgement.verdict in (BETTER, WORSE)]
-    share = "" if effect.share is None else f"; {100 * effect.share:.0f}% of the variance of cells"
-    main = len(effect.factors) == 1
-    if not shown:
-        what = "no difference shown" if main else "no interaction shown"
-        alone = f" (p = {p_text(effect.p, found.family.alpha)})" if effect.p is not None else ""
-        return f"{name}: {what}{alone}{share}."
-    judged = surest.judgement
-    if judged.difference is None or judged.p is None:
-        return f"{name}: nothing can be tested."
-    interval = judged.difference.interval
-    places = layout.places_by_interval([interval])
-    p = p_text(judged.p, found.family.alpha)
-    equals = "" if p.startswith("<") else "= "
-    many = "" if len(tested) == 1 else f" ({len(shown)} of {len(tested)} contrasts shown)"
-    return (
-        f"{name}: {contrast_name(surest)} = {signed(interval.mid, places)} {sign}"
-        f"{half_width(interval, places)}, p {equals}{p}{many}{share}."
-    )
-
-
-def _place(names: Sequence[str], place: Sequence[str]) -> str:
-    return ", ".join(f"{name} {level}" for name, level in zip(names, place, strict=True))
-
-
-def _below(found: Effects, sign: str) -> list[str]:
-    """Explain all tables of a terminal."""
-    percent = percents(found.family.level)
-    lines = [
-        f"mean: over the levels of all other factors with equal weights, then over seeds, {sign} "
-        f"half of its {percent} t interval.",
-        *_contrasts_below(found, sign),
-    ]
-    if any(effect.share is not None for effect in found.effects):
-        lines.append(
-            "Shares of the variance of cells describe this grid; they depend on which levels were "
-            "tried, and noise is in them."
-        )
-    if found.partners:
-        one = found.partners[0]
-        lines.append(
-            f"best partner: chosen on seeds {spell_seeds(one.chosen_on)}, its mean is over seeds "
-            f"{spell_seeds(one.compared_on)}: the maximum over the same seeds would be too high."
-        )
-    return [*lines, *remarks(found)]
-
-
-def _contrasts_below(found: Effects, sign: str) -> list[str]:
-    """Explain the contrasts: these are the tables of documents, too."""
-    family = found.family
-    way = "positive is better" if found.grid.metric.higher else "negative is better"
-    diff = (
-        f"diff: within each seed, then over seeds; {way}; {sign} half of its "
-        f"{percents(family.level)} t interval, of one contrast alone."
-    )
-    if len(found.grid.factors) > 1:
-        diff += (
-            " (a - b) at c less at d: the difference of two differences; 0 where factors only add "
-            "up."
-        )
-    if not family.size:
-        return [diff]
-    method = (
-        f"max-t with joint sign flips over all {family.size} contrasts (Westfall and Young; "
-        f"from {MAX_T_FROM} seeds)"
-        if family.joint
-        else f"t tests of the contrasts of seeds, adjusted by Holm over all {family.size}"
-    )
-    marks = f"{BETTER} shown to be better, {WORSE} worse (p < {family.alpha:g})"
-    if family.margin is not None:
-        marks += f", {EQUIVALENT} within {sign}{family.margin:g} (simultaneous by Bonferroni)"
-    if family.effect is not None:
-        marks += (
-            f", {UNDECIDED} +n undecided: about n more seeds show {sign}{family.effect:g} with "
-            f"{100 * POWER:g}% power"
-        )
-    else:
-        marks += f", {UNDECIDED} undecided"
-    return [
-        diff,
-        f"p: two-sided, {method}. verdict: the first level, or the first of two differences, is "
-        f"{marks}, {NOT_TESTABLE} not testable.",
-    ]

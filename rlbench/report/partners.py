@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from rlbench.report.family import judge
-
 if TYPE_CHECKING:
-    from rlbench.report.factorial import Grid, Place
-    from rlbench.report.family import Family, Judgement
-    from rlbench.stats import Interval
+    from collections.abc import Mapping, Sequence
 
-FEWEST = 4  # seeds: two that choose, and two that are compared
+    from rlbench.report.factorial import Grid, Place
+    from rlbench.stats import Difference, Interval
+
+FEWEST = 4  # seeds: two in each half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +21,14 @@ class Partner:
 
     Attributes:
         level: The level.
-        chosen: Levels of the other factors, in their order, that did best on the seeds that choose.
-        interval: What the level reached with them on the other seeds.
+        chosen: Levels of the other factors, in their order, that did best: on the first half of the
+            seeds, and on the second.
+        interval: What the level reached with them, each on the seeds that did not choose it: mean
+            over all seeds, with the t interval.
     """
 
     level: str
-    chosen: Place
+    chosen: tuple[Place, Place]
     interval: Interval
 
 
@@ -38,72 +39,79 @@ class Partners:
     Attributes:
         factor: Name of the factor.
         others: Names of the other factors, in the order of `Partner.chosen`.
-        levels: The levels.
-        chosen_on: Seeds that chose.
-        compared_on: Seeds that were compared; no seed is in both.
-        differences: First level less second, each with its own partner, judged on these seeds.
-        family: How the differences were judged together.
+        halves: The seeds of each half: each chooses for the other.
+        levels: The levels, in the order of their marginal means.
+        differences: First level less second, each with its partners: mean over seeds with the t
+            interval of one difference alone. In no family of tests.
     """
 
     factor: str
     others: tuple[str, ...]
+    halves: tuple[tuple[int, ...], tuple[int, ...]]
     levels: tuple[Partner, ...]
-    chosen_on: tuple[int, ...]
-    compared_on: tuple[int, ...]
-    differences: dict[tuple[str, str], Judgement]
-    family: Family
+    differences: Mapping[tuple[str, str], Difference]
 
 
-def best_partners(grid: Grid, *, level: float, margin: float | None) -> tuple[Partners, ...]:
+def best_partners(grid: Grid, *, level: float) -> tuple[Partners, ...]:
     """Give every level its best partner, never by the maximum over the seeds that are shown.
 
-    The largest of several means is too large, the more so the more there are. So every second
-    common seed chooses, as in ``compare --tune``, and the others are compared.
+    The largest of several means is too large, the more so the more there are. So each half of the
+    seeds chooses for the other half (every second seed is in the first), and no seed is measured
+    with a partner that it chose. The two halves may choose differently; the mean is then that of
+    choosing by so many seeds, not of one partner. The intervals take the seeds for independent,
+    which they are but for the choice; by simulation they hold what they promise.
 
     Args:
         grid: The cells of one task.
         level: Confidence level.
-        margin: Largest difference that counts as none.
 
     Returns:
-        One entry a factor; none where there is one factor only, the grid has holes, or there are
-        fewer than 4 seeds.
+        One entry a factor; none where there is one factor only, there are fewer than 4 seeds, or no
+        two partners are there for all levels.
     """
-    if len(grid.factors) < 2 or grid.holes or len(grid.seeds) < FEWEST:
+    if len(grid.factors) < 2 or len(grid.seeds) < FEWEST:
         return ()
-    return tuple(_partners(grid, n, level, margin) for n in range(len(grid.factors)))
+    found = (_partners(grid, number, level) for number in range(len(grid.factors)))
+    return tuple(one for one in found if one)
 
 
-def _partners(grid: Grid, number: int, level: float, margin: float | None) -> Partners:
-    from rlbench.stats import mean_interval
+def _partners(grid: Grid, number: int, level: float) -> Partners | None:
+    from rlbench.stats import mean_interval, paired_difference
 
     factor = grid.factors[number]
     places = {name: grid.at({number: name}) for name in factor.levels}
-    chosen = {name: _best(grid, of) for name, of in places.items()}
-    values = {name: grid.values[places[name][chosen[name]]][::2] for name in factor.levels}
-    seeds = grid.seeds[::2]
-    both = list(combinations(grid.best_first(number), 2))
-    pairs = {n: grid.pairs(values[a], values[b], seeds) for n, (a, b) in enumerate(both)}
-    family, judged = judge(pairs, level=level, margin=margin, effect=margin)
+    partners = sorted(set.intersection(*(set(of) for of in places.values())))
+    if len(partners) < 2:
+        return None
+    ways = (slice(0, None, 2), slice(1, None, 2))
+    order = grid.best_first(number)
+    chosen: dict[str, tuple[Place, Place]] = {}
+    held: dict[str, list[float]] = {}
+    for name in order:
+        values = {partner: grid.values[places[name][partner]] for partner in partners}
+        one, other = (_best(values, way, grid.metric.sign) for way in ways)
+        chosen[name] = (one, other)
+        held[name] = list(values[other])  # the second half chose it for the first
+        held[name][ways[1]] = values[one][ways[1]]
     return Partners(
         factor=factor.name,
-        others=tuple(f.name for f in grid.factors if f is not factor),
+        others=tuple(other.name for other in grid.factors if other is not factor),
+        halves=(grid.seeds[ways[0]], grid.seeds[ways[1]]),
         levels=tuple(
-            Partner(level=name, chosen=chosen[name], interval=mean_interval(values[name], level))
-            for name in grid.best_first(number)
+            Partner(level=name, chosen=chosen[name], interval=mean_interval(held[name], level))
+            for name in order
         ),
-        chosen_on=grid.seeds[1::2],
-        compared_on=seeds,
-        differences={pair: judged[n] for n, pair in enumerate(both)},
-        family=family,
+        differences={
+            (a, b): paired_difference(held[a], held[b], level) for a, b in combinations(order, 2)
+        },
     )
 
 
-def _best(grid: Grid, places: dict[Place, Place]) -> Place:
-    """Choose on every second seed; ties go to the first in the order of levels."""
+def _best(values: Mapping[Place, Sequence[float]], way: slice, sign: int) -> Place:
+    """Choose on some of the seeds; ties go to the first."""
 
     def mean(partner: Place) -> float:
-        values = grid.values[places[partner]][1::2]
-        return grid.metric.sign * sum(values) / len(values)
+        chosen = values[partner][way]
+        return sign * sum(chosen) / len(chosen)
 
-    return max(places, key=mean)
+    return max(values, key=mean)

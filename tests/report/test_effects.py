@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
 from rlbench.report.cells import cells
-from rlbench.report.effects import Contrast, Effect, Effects, effects
-from rlbench.report.factorial import grids
+from rlbench.report.effects import Contrast, Effect, Effects, TaskEffects, effects
 
 from .made_up import record
 
@@ -49,8 +48,20 @@ def of(
     lower: bool = False,
     level: float = 0.95,
     margin: float | None = None,
-) -> Effects:
+    **more: Any,
+) -> TaskEffects:
     """Effects of cells of one task, named by estimator, loss and KL controller."""
+    (one,) = whole(scores, wanted=wanted, lower=lower, level=level, margin=margin, **more).tasks
+    return one
+
+
+def whole(
+    scores: Mapping[tuple[str, ...], Sequence[float | None]],
+    *,
+    wanted: Sequence[str] = (),
+    lower: bool = False,
+    **more: Any,
+) -> Effects:
     made = [
         record(
             seed,
@@ -62,35 +73,34 @@ def of(
         for names, values in scores.items()
         for seed, score in enumerate(values)
     ]
-    (grid,) = grids(cells(made), wanted)
-    return effects(grid, level=level, margin=margin)
+    return effects(cells(made), wanted, **more)
 
 
-def effect(found: Effects, *factors: str) -> Effect:
+def effect(found: TaskEffects, *factors: str) -> Effect:
     return next(one for one in found.effects if one.factors == factors)
 
 
-def contrast(found: Effects, *levels: tuple[str, str]) -> Contrast:
+def contrast(found: TaskEffects, *levels: tuple[str, str]) -> Contrast:
     return next(
         one for of_effect in found.effects for one in of_effect.contrasts if one.levels == levels
     )
 
 
-def estimate(found: Effects, *levels: tuple[str, str]) -> float:
+def estimate(found: TaskEffects, *levels: tuple[str, str]) -> float:
     difference = contrast(found, *levels).judgement.difference
     assert difference
     return difference.interval.mid
 
 
-def p_alone(found: Effects, *levels: tuple[str, str]) -> float:
+def p_alone(found: TaskEffects, *levels: tuple[str, str]) -> float:
     difference = contrast(found, *levels).judgement.difference
     assert difference
     assert difference.p is not None
     return difference.p
 
 
-def mean(found: Effects, factor: str, level: str) -> float:
-    (one,) = (one for one in found.means if (one.factor, one.level) == (factor, level))
+def mean(found: TaskEffects, factor: str, level: str) -> float:
+    (one,) = (one for one in found.means if (one.factors, one.levels) == ((factor,), (level,)))
     assert one.interval
     return one.interval.mid
 
@@ -145,7 +155,7 @@ def test_marginal_means_have_equal_weights() -> None:
     assert [mean(found, "estimator", level) for level in "xyz"] == pytest.approx([0.6, 0.5, 0.2])
     assert mean(found, "loss", "c") == pytest.approx(1.6 / 3)
     assert mean(found, "loss", "p") == pytest.approx(1.0 / 3)
-    assert [one.partners for one in found.means] == [2, 2, 2, 3, 3]
+    assert [one.partners for one in found.means] == [2, 2, 2, 3, 3, *[1] * 6]
     # y at seeds 0 and 1: 0.55, 0.45; sd / sqrt(2) = 0.05, and t(0.975, 1) = 12.706
     y = found.means[1].interval
     assert y
@@ -205,8 +215,8 @@ def test_estimates_are_those_of_least_squares_with_a_block_for_each_seed() -> No
     names = {kind: at for at, kind in enumerate(("estimator", "loss", "kl"))}
     found = of(scores)
     seen = 0
-    for one in (one for of_effect in found.effects for one in of_effect.contrasts):
-        at = [names[factor] for factor in one.factors]
+    for factors, one in ((e.factors, one) for e in found.effects for one in e.contrasts):
+        at = [names[factor] for factor in factors]
         levels = [(int(a[1:]), int(b[1:])) for a, b in one.levels]
         if len(at) == 1:
             ((a, b),) = levels
@@ -246,8 +256,9 @@ def by_seed(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def test_below_7_seeds_all_contrasts_are_one_family_by_holm() -> None:
     scores, values = drawn((2, 2), 6, seed=3)
-    found = of(scores)
-    assert (found.family.size, found.family.joint) == (3, False)
+    every = whole(scores)
+    (found,) = every.tasks
+    assert (every.family.size, every.family.joint) == (3, False)
     p = np.array([scipy_stats.ttest_1samp(c, 0).pvalue for c in by_seed(values)])
     order = np.argsort(p)
     holm = np.empty(3)
@@ -257,8 +268,9 @@ def test_below_7_seeds_all_contrasts_are_one_family_by_holm() -> None:
 
 def test_from_7_seeds_all_contrasts_flip_their_signs_together() -> None:
     scores, values = drawn((2, 2), 7, seed=4)
-    found = of(scores)
-    assert (found.family.size, found.family.joint) == (3, True)
+    every = whole(scores)
+    (found,) = every.tasks
+    assert (every.family.size, every.family.joint) == (3, True)
     c = by_seed(values)
     signs = np.array(list(product((1, -1), repeat=7)))  # 128
     t = np.abs(signs @ c.T) / np.sqrt((c**2).sum(axis=1))
@@ -281,7 +293,7 @@ def test_the_p_of_an_effect_alone_is_adjusted_over_its_own_contrasts_only() -> N
     assert effect(found, "loss").p == pytest.approx(p_alone(found, *loss_levels(found)))
 
 
-def loss_levels(found: Effects) -> tuple[tuple[str, str], ...]:
+def loss_levels(found: TaskEffects) -> tuple[tuple[str, str], ...]:
     return effect(found, "loss").contrasts[0].levels
 
 

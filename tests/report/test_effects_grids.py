@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.cells import cells
-from rlbench.report.effects import Contrast, Effects, effects
+from rlbench.report.design import grids
+from rlbench.report.effects import Contrast, Effects, TaskEffects, effects
 from rlbench.report.effects_table import effects_table
-from rlbench.report.factorial import grids
 from rlbench.report.metric import metric
 
 from .made_up import record
@@ -46,16 +46,26 @@ def runs(made: Mapping[tuple[str, str], Sequence[float | None]], **more: str) ->
     ]
 
 
-def of(made: Sequence[Record], wanted: Sequence[str] = (), name: str = "score") -> Effects:
-    (grid,) = grids(cells(made, metric(name)), wanted)
-    return effects(grid)
+def whole(made: Sequence[Record], wanted: Sequence[str] = (), **more: Any) -> Effects:
+    name = more.pop("name", "score")
+    return effects(cells(made, metric(name)), wanted, **more)
 
 
-def contrasts(found: Effects) -> dict[tuple[tuple[str, str], ...], Contrast]:
+def of(made: Sequence[Record], wanted: Sequence[str] = (), **more: Any) -> TaskEffects:
+    (one,) = whole(made, wanted, **more).tasks
+    return one
+
+
+def text_of(made: Sequence[Record], wanted: Sequence[str] = (), **more: Any) -> str:
+    """The text of a terminal, with single spaces."""
+    return " ".join(effects_table(whole(made, wanted, **more)).split())
+
+
+def contrasts(found: TaskEffects) -> dict[tuple[tuple[str, str], ...], Contrast]:
     return {one.levels: one for effect in found.effects for one in effect.contrasts}
 
 
-def estimate(found: Effects, *levels: tuple[str, str]) -> float:
+def estimate(found: TaskEffects, *levels: tuple[str, str]) -> float:
     difference = contrasts(found)[levels].judgement.difference
     assert difference
     return difference.interval.mid
@@ -81,9 +91,9 @@ def test_a_hole_leaves_only_partners_that_both_levels_have() -> None:
     assert by_levels[(("p", "q"),)].partners == 2
     assert estimate(found, ("p", "q")) == pytest.approx(0.3, abs=0.01)
     # a mean is over p, the only partner of all three
-    means = {one.level: one for one in found.means}
-    assert (means["a"].partners, means["p"].partners) == (1, 2)
-    a = means["a"].interval
+    means = {one.levels: one for one in found.means}
+    assert (means["a",].partners, means["p",].partners) == (1, 2)
+    a = means["a",].interval
     assert a
     assert a.mid == pytest.approx(0.91, abs=0.02)
 
@@ -95,24 +105,26 @@ def test_a_hole_is_named_and_what_it_forbids_is_counted() -> None:
     found = of(runs(holey))
     assert found.grid.holes == [("c", "q")]
     assert [effect.share for effect in found.effects] == [None] * 3
-    assert found.partners == ()
+    # c has one partner only, so that there is nothing to choose for it
+    assert [partners.factor for partners in found.partners] == ["loss"]
     # of (a-b), (a-c), (b-c) by (p-q) two need c with q
     assert [(effect.missing, len(effect.contrasts)) for effect in found.effects] == [
         (0, 3),
         (0, 1),
         (2, 1),
     ]
-    text = " ".join(effects_table([found]).split())
-    assert "The grid has holes: estimator c, loss q." in text
-    assert "estimator x loss: holes forbid 2 of its contrasts." in text
+    text = text_of(runs(holey))
+    assert "No cell at c+q: each mean and contrast" in text
+    assert "estimator x loss: 2 of 3 contrasts can't be told." in text
 
 
 def test_a_grid_of_which_nothing_can_be_compared_says_so() -> None:
-    found = of(runs(scores({("a", "p"): 0.9, ("b", "q"): 0.5})))
-    assert contrasts(found) == {}
-    assert [effect.missing for effect in found.effects] == [1, 1, 1]
-    assert [one.interval for one in found.means] == [None] * 4
-    assert effects_table([found]).count("holes in the grid leave nothing to compare") == 3
+    # a has p and q, b has r and s: no partner in common, and no pair of losses shares two
+    made = runs(scores({("a", "p"): 0.9, ("a", "q"): 0.8, ("b", "r"): 0.5, ("b", "s"): 0.5}))
+    found = of(made)
+    assert found.effects[0].contrasts == ()
+    assert [one.interval for one in found.means[:2]] == [None] * 2
+    assert "estimator: holes in the grid leave nothing to compare." in text_of(made)
 
 
 # seeds
@@ -123,9 +135,12 @@ def test_only_seeds_that_all_cells_have_count() -> None:
     made["a", "p"] = [*made["a", "p"][:3], 99.0, 99.0]
     made["b", "q"] = made["b", "q"][:3]
     found = of(runs(made))
-    assert (found.grid.seeds, found.grid.unused) == ((0, 1, 2), (3, 4))
-    assert sum(abs(one.interval.mid - 0.51) < 0.02 for one in found.means if one.interval) == 4
-    assert "Seeds 0-2 count; 3,4 have no score in all cells." in effects_table([found])
+    assert found.grid.seeds == (0, 1, 2)
+    assert list(found.grid.lacking) == [3, 4]
+    assert all(abs(one.interval.mid - 0.51) < 0.02 for one in found.means if one.interval)
+    text = text_of(runs(made))
+    assert "Seed 3 counts nowhere: not tried by b, q." in text
+    assert "Seed 4 counts nowhere: not tried by a, q; b, p; b, q." in text
 
 
 def test_seeds_are_paired_by_their_numbers_and_not_by_position() -> None:
@@ -138,24 +153,26 @@ def test_seeds_are_paired_by_their_numbers_and_not_by_position() -> None:
 
 def test_no_common_seed_is_refused() -> None:
     made = [record(0, 0.5, loss="p"), record(1, 0.5, loss="q")]
-    with pytest.raises(NothingSelected, match="no seed has a score in all cells"):
+    with pytest.raises(NothingSelected, match="no seed ran in all 2 cells: p has 0"):
         of(made)
 
 
 def test_one_seed_has_estimates_and_no_test() -> None:
-    found = of(runs(scores({(e, k): 0.2 * "abc".index(e) for e, k in product("abc", "pq")}, 1)))
+    made = runs(scores({(e, k): 0.2 * "abc".index(e) for e, k in product("abc", "pq")}, 1))
+    found = of(made)
     assert estimate(found, ("c", "a")) == pytest.approx(0.4, abs=0.01)
     judged = contrasts(found)[(("c", "a"),)].judgement
     assert (judged.verdict, judged.p, judged.reason) == ("n/a", None, "one common seed")
-    assert "one common seed" in effects_table([found])
+    assert "one common seed" in text_of(made)
     assert found.partners == ()
 
 
 def test_equal_scores_have_no_effect_and_no_test() -> None:
-    found = of(runs({place: [0.5] * 4 for place in FULL}))
+    made = runs({place: [0.5] * 4 for place in FULL})
+    found = of(made)
     assert {one.judgement.verdict for one in contrasts(found).values()} == {"n/a"}
     assert {effect.share for effect in found.effects} == {None}
-    assert "all differences are equal" in effects_table([found])
+    assert "all differences are equal" in text_of(made)
 
 
 # failures
@@ -174,8 +191,8 @@ def test_a_failure_at_the_floor_never_improves_its_level(kept: list[float], at: 
 
     def of_a(made: Scores) -> tuple[float, float]:
         found = of(runs(made))
-        found_means = {one.level: one.interval for one in found.means}
-        a = found_means["a"]
+        found_means = {one.levels: one.interval for one in found.means}
+        a = found_means["a",]
         assert a
         return a.mid, next(
             estimate(found, levels) * (1 if levels == ("a", "b") else -1)
@@ -190,9 +207,8 @@ def test_a_failure_at_the_floor_never_improves_its_level(kept: list[float], at: 
 def test_a_failed_seed_is_named() -> None:
     made = scores(dict.fromkeys(product("ab", "pq"), 0.5))
     made["b", "q"][2] = None
-    found = of(runs(made))
-    assert found.grid.failed == {("b", "q"): (2,)}
-    assert "estimator b, loss q: failed seeds (2) count with the floor." in effects_table([found])
+    assert of(runs(made)).grid.failed == {"b, q": (2,)}
+    assert "b, q: failed seed 2 at the floor." in text_of(runs(made))
 
 
 def test_a_failure_without_a_known_floor_never_drops_the_seed_for_all() -> None:
@@ -201,21 +217,14 @@ def test_a_failure_without_a_known_floor_never_drops_the_seed_for_all() -> None:
     found = of(runs(made), name="kl_nats")
     assert found.grid.seeds == (0, 1, 2, 3)
     assert found.grid.holes == [("a", "q")]
-    assert found.grid.unknown == {("a", "q"): (3,)}
-    text = " ".join(effects_table([found]).split())
-    assert "estimator a, loss q: failed seeds (3) have no kl_nats, so that it is a hole." in text
-
-
-def test_a_failure_at_a_seed_that_others_have_not_tried_makes_no_hole() -> None:
-    made = scores(dict.fromkeys(product("ab", "pq"), 0.5), 3)
-    made["a", "q"] = [*made["a", "q"], None]
-    found = of(runs(made), name="kl_nats")
-    assert (found.grid.seeds, found.grid.holes) == ((0, 1, 2), [])
+    assert found.grid.unknown == {"a, q": "seed 3 failed, and has no kl_nats"}
+    text = text_of(runs(made), name="kl_nats")
+    assert "a, q is left out: seed 3 failed, and has no kl_nats." in text
 
 
 def test_where_every_cell_has_a_failure_without_a_floor_nothing_is_left() -> None:
     made = runs({("a", "p"): [0.5, None], ("b", "p"): [0.5, None]})
-    with pytest.raises(NothingSelected, match="failed seed"):
+    with pytest.raises(NothingSelected, match="no cell has a kl_nats at every seed"):
         of(made, name="kl_nats")
 
 
@@ -243,7 +252,7 @@ def test_numbers_stand_in_order_of_their_size_and_names_in_natural_order() -> No
     assert levels["loss"] == ("n:k=2", "n:k=10")
 
 
-@pytest.mark.parametrize("name", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("name", ["nan", "inf", "1e999"])
 def test_names_that_python_takes_for_numbers_are_names(name: str) -> None:
     made = runs(scores(dict.fromkeys(product((name, "0.5", "-2", "x"), "pq"), 0.5)))
     expected = of(made).grid.factors
@@ -266,18 +275,13 @@ def test_a_factor_that_does_not_differ_is_refused_with_those_that_do() -> None:
         of(runs(FULL), ["kl"])
 
 
-def test_factors_that_do_not_tell_all_cells_apart_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"they differ in loss; add --factor loss"):
-        of(runs(FULL), ["estimator"])
-
-
 def test_a_factor_named_twice_counts_once() -> None:
     found = of(runs(FULL), ["estimator", "loss", "estimator"])
     assert [factor.name for factor in found.grid.factors] == ["estimator", "loss"]
 
 
 def test_one_cell_has_no_factor() -> None:
-    with pytest.raises(NothingSelected, match="there is one cell only"):
+    with pytest.raises(NothingSelected, match=r"one cell only, a\+p\+none"):
         of(runs({("a", "p"): [0.5, 0.6]}))
 
 
@@ -290,13 +294,14 @@ def test_tasks_are_grids_of_their_own_in_natural_order() -> None:
     first = scores({(e, "p"): 0.5 + 0.2 * (e == "a") for e in "ab"})
     second = scores({(e, "p"): 0.5 + 0.2 * (e == "b") for e in "ab"})
     made = [*runs(second, task="t10"), *runs(first, task="t9")]
-    found = [effects(grid) for grid in grids(cells(made))]
+    every = whole(made)
+    found = every.tasks
     assert [one.grid.task for one in found] == ["t9", "t10"]
     assert estimate(found[0], ("a", "b")) == pytest.approx(0.2, abs=0.01)
     assert estimate(found[1], ("b", "a")) == pytest.approx(0.2, abs=0.01)
-    assert [one.family.size for one in found] == [1, 1]  # a family each
-    text = effects_table(found)
-    assert text.index("of task t9:") < text.index("of task t10:")
+    assert every.family.size == 2  # one family for the whole table
+    text = text_of(made)
+    assert text.index("task t9,") < text.index("task t10,")
 
 
 def test_cells_that_are_measured_on_another_footing_are_refused() -> None:
@@ -309,67 +314,11 @@ def test_cells_that_are_measured_on_another_footing_are_refused() -> None:
         of(made)
 
 
-# best partners
-
-
-def test_a_partner_is_chosen_on_other_seeds_than_it_is_measured_on() -> None:
-    # with a, p is best on odd seeds, q on even ones; even seeds are compared
-    made: Scores = {
-        ("a", "p"): [0.1, 0.9] * 4,
-        ("a", "q"): [0.95, 0.2] * 4,
-        ("b", "p"): [0.5, 0.5] * 4,
-        ("b", "q"): [0.4, 0.4] * 4,
-    }
-    found = of(runs(made))
-    partners = found.partners[0]
-    assert (partners.factor, partners.others) == ("estimator", ("loss",))
-    assert (partners.chosen_on, partners.compared_on) == ((1, 3, 5, 7), (0, 2, 4, 6))
-    by_level = {one.level: one for one in partners.levels}
-    assert by_level["a"].chosen == ("p",)
-    assert by_level["a"].interval.mid == pytest.approx(0.1)
-    assert (by_level["b"].chosen, by_level["b"].interval.mid) == (("p",), pytest.approx(0.5))
-    # means over all seeds: a (0.5 + 0.575) / 2, b 0.45, so that a is first
-    difference = partners.differences["a", "b"].difference
-    assert difference
-    assert difference.interval.mid == pytest.approx(-0.4)
-
-
-def test_where_less_is_better_the_partner_with_least_is_best() -> None:
-    made: Scores = {
-        place: [mean + 0.01 * s for s in range(6)]
-        for place, mean in {
-            ("a", "p"): 0.2,
-            ("a", "q"): 0.6,
-            ("b", "p"): 0.7,
-            ("b", "q"): 0.1,
-        }.items()
-    }
-    lower = [
-        record(s, score, estimator=e, loss=k, spec={"direction": "lower"})
-        for (e, k), values in made.items()
-        for s, score in enumerate(values)
-    ]
-    assert {one.level: one.chosen for one in of(lower).partners[0].levels} == {
-        "a": ("p",),
-        "b": ("q",),
-    }
-    assert {one.level: one.chosen for one in of(runs(made)).partners[0].levels} == {
-        "a": ("q",),
-        "b": ("p",),
-    }
-
-
-def test_below_4_seeds_no_partner_is_chosen() -> None:
-    means = dict.fromkeys(product("ab", "pq"), 0.5)
-    assert of(runs(scores(means, 3))).partners == ()
-    assert len(of(runs(scores(means, 4))).partners) == 2
-
-
 # any order
 
 
 @given(
-    values=st.lists(st.sampled_from([None, 0.1, 0.2, 0.25, 0.7]), min_size=40, max_size=40),
+    values=st.lists(st.sampled_from([None, 0.1, 0.2, 0.25, 0.7]), min_size=30, max_size=30),
     shuffle=st.randoms(use_true_random=False),
     form=st.sampled_from(["simple", "github", "csv", "json"]),
 )
@@ -377,8 +326,8 @@ def test_below_4_seeds_no_partner_is_chosen() -> None:
 def test_any_order_of_the_runs_gives_the_same_bytes(
     values: list[float | None], shuffle: random.Random, form: str
 ) -> None:
-    places = list(product(("x1", "x01", "1e-3", "0.001"), "pq"))
+    places = list(product(("x", "1e-3", "0.001"), "pq"))
     made = runs({place: values[5 * n : 5 * n + 5] for n, place in enumerate(places)})
-    expected = effects_table([of(made)], form)
+    expected = effects_table(whole(made), form)
     shuffle.shuffle(made)
-    assert effects_table([of(made)], form) == expected
+    assert effects_table(whole(made), form) == expected
