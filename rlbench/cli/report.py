@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from rlbench.cli import flags, selecting
 from rlbench.cli.compare import _baselines as find_baselines
-from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.terminal import Once, emit, say
+from rlbench.errors import UsageError
+from rlbench.report.terminal import Once, emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
     from rlbench.report.metric import Direction
 
 FILE = "report.html"
-
-
-def _margin(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
-    if value is not None and not (0 < value < math.inf):
-        raise click.BadParameter(f"{value:g} is not a positive difference.")
-    return value
 
 
 @click.command(
@@ -48,14 +41,7 @@ The page is one file that loads nothing; the path of it goes to stdout."""
 @click.option(
     "--baseline", cls=Once, metavar="CELL", help="The cell that others are compared with."
 )
-@click.option(
-    "--margin",
-    cls=Once,
-    type=float,
-    callback=_margin,
-    metavar="DIFF",
-    help="Differences below this count as none (default: no such claim).",
-)
+@flags.margin
 @flags.metric
 @flags.direction
 @flags.level
@@ -76,8 +62,7 @@ def report(
     force: bool,
     **axes: tuple[str, ...],
 ) -> None:
-    """Write one page: verdicts, scores, figures, failures, samples, provenance."""
-    from rlbench.report.cells import cells
+    """Write one page: verdicts, scores, figures, effects, failures, samples, provenance."""
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.page import output
     from rlbench.report.page.page import build
@@ -90,19 +75,16 @@ def report(
         output.check_path(path, force=force)
     records = selecting.read(root)
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
-    shown = cells(chosen, wanted)
-    if not shown:
-        raise NothingSelected("none of these folders holds a run that can be read")
-    odd = [record for record in chosen if record.problem]
-    for record in odd:
-        say(f"warning: {record.problem}")
+    shown = selecting.cells(chosen, wanted)
     unselected = len(records) - len(chosen)
     page = build(
         shown,
         title=root.resolve().name or str(root),
         folder=str(root),
+        level=level,
+        margin=margin,
         comparison=_compared(shown, baseline, plugins, level=level, margin=margin),
-        unreadable=odd,
+        unreadable=[record for record in chosen if record.problem],
         left_out=f"{unselected:,} of {len(records):,} runs, not selected" if unselected else "",
     )
     output.write(render(page), path, force=force)

@@ -20,7 +20,7 @@ from rlbench.errors import RlbenchError, UsageError
 from rlbench.grid.store import Store
 from rlbench.report.cells import cells
 from rlbench.report.comparison import compare, in_order
-from rlbench.report.page import caveats, failures, output, pictures, samples, table
+from rlbench.report.page import caveats, factors, failures, output, pictures, samples, table
 from rlbench.report.page.page import Page, build
 from rlbench.report.page.render import render
 
@@ -425,6 +425,61 @@ def test_many_cells_with_failures_are_not_listed_one_by_one(write_run: Any, out:
     found = caveats.collect(shown, ["estimator"], None)
     assert sum("1 of 2 failed" in text for text in found) == 6
     assert "3 more cells with failures: see the failures below." in found
+
+
+# effects
+
+
+def write_grid(write_run: Any, gain: float) -> None:
+    """Two estimators and two losses; the second of both together have `gain` besides."""
+    for seed in range(4):
+        for estimator in ("a", "b"):
+            for loss in ("x", "y"):
+                both = gain if (estimator, loss) == ("b", "y") else 0.0
+                score = 0.3 + 0.2 * (loss == "y") + both + seed / 50 + (seed == 2) * 0.003
+                write_run(seed, score + 0.001 * (estimator == "b"), estimator=estimator, loss=loss)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_effects_of_two_factors_are_told(write_run: Any, out: Path) -> None:
+    write_grid(write_run, gain=0.1)
+    page = page_of(read(out))
+    (found,) = page.factors.of_tasks
+    means = {(row[0].text, row[1].text): row[2].text for row in found.means.rows}
+    # mean over seeds of seed / 50 and of 0.003 at one in four: 0.03 + 0.00075
+    # loss x: 0.3 + 0.0005 + 0.03075; loss y: 0.5 + (0.1 + 0.001) / 2 + 0.03075
+    assert {key: float(text) for key, text in means.items() if key[0] == "loss"} == {
+        ("loss", "x"): pytest.approx(0.331, abs=0.001),
+        ("loss", "y"): pytest.approx(0.581, abs=0.001),
+    }
+    assert [row[0].text for row in found.contrasts.rows] == [
+        "estimator",
+        "loss",
+        "estimator x loss",
+    ]
+    text = words(page)
+    for said in (found.title, *found.answers, *page.factors.legend):
+        assert " ".join(said.split()) in text
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_of_one_factor_there_are_no_effects_besides_the_verdicts(write_run: Any, out: Path) -> None:
+    write_cells(write_run, a=[0.6, 0.7, 0.8], b=[0.6, 0.5, 0.7])
+    page = page_of(read(out))
+    assert page.factors.of_tasks == ()
+    assert page.factors.reason in words(page)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_grid_that_is_too_large_names_the_command(
+    write_run: Any, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(factors, "MOST_CELLS", 3)
+    write_grid(write_run, gain=0.1)
+    found = page_of(read(out)).factors
+    assert found.of_tasks == ()
+    assert "4 cells" in found.reason
+    assert "rlbench effects" in found.reason
 
 
 # where it comes from

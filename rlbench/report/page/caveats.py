@@ -60,7 +60,8 @@ def collect(
 
 def _fewer_failures(texts: Sequence[str]) -> list[str]:
     """Keep a few of the paragraphs of which each is about one cell with failures."""
-    kept, left = [], 0
+    kept: list[str] = []
+    left = 0
     for text in texts:
         of_a_cell = _OF_FAILURES.search(text) is not None
         if of_a_cell and sum(map(bool, map(_OF_FAILURES.search, kept))) >= _NAMED:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.report.best import BestSet, best_set
-from rlbench.report.page import caveats, failures, headline, pictures, provenance, samples
+from rlbench.report.page import caveats, factors, failures, headline, pictures, provenance, samples
 from rlbench.report.page.score_table import score_table
 from rlbench.report.page.verdict_table import verdict_table
 from rlbench.report.progress import count
@@ -33,6 +33,7 @@ class Page:
         verdicts: Each cell against the baseline; None without a baseline.
         scores: All cells.
         pictures: Figures.
+        factors: What single factors do.
         failures: Runs that did not end well.
         samples: What policies wrote.
         provenance: Where all of it comes from.
@@ -46,6 +47,7 @@ class Page:
     verdicts: Table | None
     scores: Table
     pictures: pictures.Pictures
+    factors: factors.Factors
     failures: failures.Failures
     samples: samples.Shown
     provenance: provenance.Provenance
@@ -57,6 +59,8 @@ def build(
     *,
     title: str,
     folder: str = "",
+    level: float = 0.95,
+    margin: float | None = None,
     comparison: Comparison | None = None,
     unreadable: Sequence[Record] = (),
     left_out: str = "",
@@ -67,6 +71,8 @@ def build(
         cells: At least one.
         title: What the results are called: the name of their folder.
         folder: That folder, as the command line names it.
+        level: Confidence level of effects.
+        margin: Effects below it count as none; None if none is declared.
         comparison: How these cells compare with a baseline; None if there is none.
         unreadable: What in the folder is no run that can be read.
         left_out: What of the results is not among the cells, in words; empty if nothing.
@@ -91,6 +97,7 @@ def build(
         verdicts=verdicts,
         scores=score_table(ordered, labels, best),
         pictures=pictures.draw(ordered, comparison.baselines if comparison else None),
+        factors=factors.collect(ordered, level=level, margin=margin),
         failures=failures.collect(ordered, labels),
         samples=samples.collect(ordered, labels),
         provenance=provenance.collect(ordered, labels),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 12  # of one fact
 MOST_RUNS = 20_000  # whose names are listed
+_BOLD = "Bold: not the default of this version of rlbench."
 _DIGITS = 10  # of the hash at the end of a run's name
 _VERSIONS = ("rlbench", "python", "torch", "numpy")
 _MACHINE = {
@@ -100,12 +101,13 @@ def collect(ordered: Sequence[Cell], labels: Sequence[str]) -> Provenance:
     """
     records = [seed.record for cell in ordered for seed in cell.seeds]
     said = [_mapping(record.result, "provenance") for record in records]
+    same = tuple(_shared(ordered, labels))
     blocks = [
         Facts(title="Settings that differ", facts=tuple(_differing(ordered, labels))),
         Facts(
             title="Settings that all cells share",
-            facts=tuple(_shared(ordered, labels)),
-            note="Bold: not the default of this version of rlbench.",
+            facts=same,
+            note=_BOLD if any(fact.strong for fact in same) else "",
         ),
         Facts(title="Versions", facts=tuple(_versions(ordered, said))),
         Facts(title="Machine", facts=tuple(_of_each(said, _MACHINE))),
