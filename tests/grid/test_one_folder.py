@@ -188,6 +188,14 @@ def test_one_number_in_any_spelling_is_one_run(tmp_path, name, spellings, value)
     assert (found, type(found)) == (value, type(value))
 
 
+@pytest.mark.parametrize("seeds", ["7", "007", " 7 ", "7-7", [7], (7,), range(7, 8)])
+def test_one_seed_in_any_spelling_is_one_run(seeds):
+    (found,) = plan(build(load(), selections={}, settings=[], seeds=seeds))
+    assert found.spec.seed == 7
+    (seven,) = plan(make_specs("7"))
+    assert found.run_id == seven.run_id
+
+
 @pytest.mark.parametrize("other", ["True", "TRUE", "1", "yes"])
 def test_one_truth_in_any_spelling_is_one_run(other):
     true = one_of([], estimator="gae:whiten=true").run_id
