@@ -70,7 +70,7 @@ def compare(
     """Compare every cell with a baseline, at common seeds."""
     from dataclasses import replace
 
-    from rlbench.grid import race
+    from rlbench.grid.race_file import spent_by_race
     from rlbench.report import comparison
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
@@ -78,12 +78,12 @@ def compare(
     check_format(format_)
     root = selecting.root(folder, out)
     records = selecting.read(root)
-    if (root / race.PLAN).exists():
+    chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
+    if spent_by_race(root, [record.spec for record in chosen if record.spec]):
         say(
             f"warning: {root} has a race: its seeds were spent by what was seen, so that p-values "
             "here do not hold; the command that raced shows its verdicts"
         )
-    chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
     found = selecting.cells(chosen, metric_named(metric, direction))
     tuning = _tuned(found, tune) if tune is not None else None
     shown = comparison.in_order(tuning.cells if tuning else found)
