@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlbench.grid.normalisation import Scale
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells import Cell, Seed
     from rlbench.report.factorial import Place
     from rlbench.report.metric import Metric
 
@@ -170,19 +170,28 @@ def _known(cells: Sequence[Cell], names: Mapping[int, str]) -> tuple[list[Cell],
     """Keep the cells that have a number at each common seed, and say why not of the others."""
     ran = [cell for cell in cells if cell.tried]
     unknown = {names[id(cell)]: "did not run" for cell in cells if not cell.tried}
-    common = set(_common_seeds(ran, names))
-    used = []
-    for cell in ran:
-        gaps = [s for s in cell.tried if s.number in common and s.score is None]
-        if gaps:
-            what = "known floor" if cell.metric.key == SCORE.key else cell.metric.name
-            why = "failed, and has no" if not gaps[0].ok else "has no"
-            unknown[names[id(cell)]] = f"seed {gaps[0].number} {why} {what}"
-        else:
-            used.append(cell)
+    used, before = ran, None
+    while used and len(used) != before:  # without a cell more seeds can be common
+        before = len(used)
+        common = set(_common_seeds(used, names))
+        gaps = {
+            id(cell): seed
+            for cell in used
+            for seed in reversed(cell.tried)
+            if seed.number in common and seed.score is None
+        }
+        for cell in used:
+            if id(cell) in gaps:
+                unknown[names[id(cell)]] = _no_number(cell, gaps[id(cell)])
+        used = [cell for cell in used if id(cell) not in gaps]
     if not used:
         raise NothingSelected(f"no cell has a {cells[0].metric.name} at every seed")
     return used, unknown
+
+
+def _no_number(cell: Cell, seed: Seed) -> str:
+    what = "known floor" if cell.metric.key == SCORE.key else cell.metric.name
+    return f"seed {seed.number} {'has no' if seed.ok else 'failed, and has no'} {what}"
 
 
 def _common_seeds(cells: Sequence[Cell], names: Mapping[int, str]) -> tuple[int, ...]:
