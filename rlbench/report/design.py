@@ -10,7 +10,7 @@ from rlbench.errors import NothingSelected, UsageError
 from rlbench.grid.normalisation import normalised
 from rlbench.report.baseline import spell_cell
 from rlbench.report.cells import labels_of
-from rlbench.report.factorial import Factor, Grid
+from rlbench.report.factorial import Factor, Grid, in_one_order
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import name_of
 from rlbench.report.pairing import off_footing, task_of
@@ -69,7 +69,7 @@ def grids(
         if name not in known:
             raise UsageError.unknown("factor", name, list(known), _hint(name, groups))
     made, skipped, last = [], [], NothingSelected("there is no task")
-    for task in sorted(groups, key=natural):
+    for task in sorted(groups, key=lambda task: (natural(task), task)):
         try:
             made.append(_grid(task, groups[task], wanted, scales))
         except NothingSelected as error:
@@ -77,7 +77,7 @@ def grids(
             skipped.append(f"task {task}: {error}")
     if not made:
         raise last if len(groups) == 1 else NothingSelected("; ".join(skipped))
-    return made, skipped
+    return in_one_order(made) if len(made) > 1 else made, skipped
 
 
 def _hint(name: str, groups: Mapping[str, object]) -> str:
