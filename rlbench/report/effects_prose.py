@@ -35,10 +35,12 @@ def title(found: TaskEffects) -> str:
     sizes = " x ".join(str(len(factor.levels)) for factor in grid.factors)
     size = f"({sizes})" if len(grid.factors) > 1 else f"({sizes} levels)"
     scaled = "normalised " if grid.scaled else ""
+    way = "" if grid.metric.higher else " (less is better)"
     where = f", task {grid.task}" if grid.task else ""
     noun = "seed" if len(grid.seeds) == 1 else "seeds"
     seeds = spell_seeds(grid.seeds)
-    return f"Effects of {names} {size} on {scaled}{grid.metric.name}{where}, {noun} {seeds}"
+    what = f"{scaled}{grid.metric.name}{way}"
+    return f"Effects of {names} {size} on {what}{where}, {noun} {seeds}"
 
 
 def answers(found: TaskEffects, family: Family, sign: str = "±") -> list[str]:
@@ -83,8 +85,8 @@ def legend(found: Effects, sign: str = "±", *, contrasts_only: bool = False) ->
             f"best: seeds {one} choose the first (or only) one named, for seeds {other}, and these "
             "for those. mean and diff (from the first row) are over all seeds, none with a partner "
             "that it chose: the best mean of the same seeds would be too high. Intervals are of "
-            "one row alone and a little narrow (where partners are alike, those of 95% hold 90 to "
-            "92 times in 100); these rows are in no test."
+            "one row alone and a little narrow (where partners are nearly alike, those of 95% hold "
+            "about 90 times in 100); these rows are in no test."
         )
     return lines
 

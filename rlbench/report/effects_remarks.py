@@ -77,8 +77,10 @@ def _untested(found: TaskEffects) -> Iterator[str]:
         for contrast in effect.contrasts:
             if contrast.judgement.reason:
                 reasons.setdefault(contrast.judgement.reason, []).append(contrast_name(contrast))
+    every = sum(len(effect.contrasts) for effect in found.effects)
     for reason, names in reasons.items():
-        yield f"{NOT_TESTABLE}: {_some(names)}: {reason}."
+        which = "all contrasts" if len(names) == every > _NAMED else _some(names)
+        yield f"{NOT_TESTABLE}: {which}: {reason}."
 
 
 def _some(names: Sequence[str]) -> str:

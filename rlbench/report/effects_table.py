@@ -81,10 +81,13 @@ def _blocks(found: TaskEffects, family: Family, sign: str, width: int) -> Iterat
 
 
 def _wrapped(paragraphs: Sequence[str], sign: str, width: int) -> str:
-    """Wrap prose, never between a number and its sign; a name longer than a line is broken."""
+    """Wrap prose, never inside a number or a short difference; a name too long is broken."""
     number = rf"(?<=p) (?=[=<>])|(?<=[=<]) (?=[0-9+-])|(?<=>=) | (?={re.escape(sign)}[0-9])"
-    together = rf"{number}|(?<=\b[ac]) (?=- [bd]\b)|(?<=\b[ac] -) (?=[bd]\b)"
-    tied = (re.sub(together, _TIE, printable(text)) for text in paragraphs)
+    short = r"(?<!\S)(\S{1,16}) - (\S{1,16})(?!\S)"
+    tied = (
+        re.sub(short, rf"\1{_TIE}-{_TIE}\2", re.sub(number, _TIE, printable(text)))
+        for text in paragraphs
+    )
     lines = [
         line
         for text in tied

@@ -60,7 +60,7 @@ def best_partners(grid: Grid, *, level: float) -> tuple[Partners, ...]:
     with a partner that it chose. The two halves may choose differently; the mean is then that of
     choosing by so many seeds, not of one partner. The intervals take the seeds for independent,
     but those of a half share a choice, on which the other half hangs: where partners are alike
-    an interval of 95% holds the truth 90 to 92 times in 100 (``benchmarks/effects.py``).
+    or nearly so, one of 95% holds the truth about 90 times in 100 (``benchmarks/effects.py``).
 
     Args:
         grid: The cells. If the task is a factor, it is averaged over.

@@ -176,6 +176,24 @@ def test_a_caption_says_what_more_seeds_would_show(tmp_path: Path) -> None:
     assert "undecided +n" not in rlbench("effects", "-o", out).stdout
 
 
+def test_where_less_is_better_the_text_says_so() -> None:
+    text = " ".join(rlbench("effects", "-o", REFERENCE, "--metric", "wall_s").stdout.split())
+    assert "on wall_s (less is better), task addition" in text
+    assert "; negative is better;" in text
+    text = " ".join(rlbench("effects", "-o", REFERENCE).stdout.split())
+    assert "less is better" not in text
+    assert "; positive is better;" in text
+
+
+def test_lines_break_at_no_number_and_in_no_short_difference() -> None:
+    for width in range(40, 120, 7):
+        lines = rlbench("effects", "-o", REFERENCE, "--max-width", str(width)).stdout.splitlines()
+        said = lines[: next(n for n, line in enumerate(lines) if "---" in line) - 1]
+        for line in said:
+            assert not line.endswith((" -", " =", " p", " <", " >="))
+            assert not line.lstrip().startswith(("±", "- g", "- r", "- p"))
+
+
 # what is refused
 
 
