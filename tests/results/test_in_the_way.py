@@ -16,7 +16,6 @@ from rlbench.grid import launch
 from rlbench.grid.request import ask
 from rlbench.grid.store import Store, obstacle
 from rlbench.plugin.loading import load
-from rlbench.training import base_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +77,7 @@ def test_other_runs_go_on_and_each_thing_in_the_way_is_one_line(
         said = f"{place.relative_to(tmp_path)} is {sort}, where {belongs} "
         of = "of a run" if place.parent == runs else "of the run"
         expected.append(f"warning: {said}{of} belongs{WHAT_TO_DO}")
-    lock = tmp_path / "out" / "base" / f"{base_policy.base_policy_name(grid[7].spec)}.lock"
+    lock = tmp_path / "out" / "base" / f"{launch._base_policy(grid[7].spec)}.lock"
     lock.mkdir(parents=True)
     policies = (
         f"warning: {lock.relative_to(tmp_path)} is a folder, where the base policy of some runs or "
@@ -200,7 +199,7 @@ def test_merge_and_rm_leave_what_is_in_the_way(tmp_path: Path, write_run) -> Non
 def test_python_hears_of_a_base_policy_that_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_policy, "base_policy_name", lambda spec: f"{spec.seed:016x}")
+    monkeypatch.setattr(launch, "_base_policy", lambda spec: f"{spec.seed:016x}")
     place = tmp_path / "base" / f"{3:016x}.pt"
     place.mkdir(parents=True)
     (place.parent / "mine").mkdir()
