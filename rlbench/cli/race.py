@@ -147,11 +147,10 @@ def race(
     if dry_run:
         emit("\n".join(forecast(made, store, workers=slots, seen=seen)))
         return 0
-    if not quiet:
-        for line in forecast(made, store, workers=slots, seen=seen):
-            say(line)
-    elif seen:
-        say(f"warning: {seen_text(seen)}")
+    if quiet:
+        _say_all([f"warning: {seen_text(seen)}"] if seen else [])
+    else:
+        _say_all(forecast(made, store, workers=slots, seen=seen))
     raced = race(
         made.plan,
         made.runs,
