@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from simulation import ALPHA, RHO, TARGET, VERDICTS, Line
+from simulation import ALPHA, RACE, RHO, TARGET, VERDICTS, Line
 
 from rlbench.grid.store import Record
 from rlbench.report.baseline import find
@@ -235,7 +235,10 @@ def main() -> int:
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
     before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    before = before.partition(VERDICTS)[0].rstrip("\n")
+    before, _, after = before.partition(VERDICTS)
+    before, (_, heading, rest) = before.rstrip("\n"), after.partition(RACE)
+    if heading:
+        text += ["", heading + rest.rstrip("\n")]
     arguments.output.write_text("\n".join([before, "", *text]) + "\n", encoding="utf-8")
     return int(broken > 0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.grid.axes import parse_seeds
-from rlbench.grid.race import BETTER, EQUIVALENT, UNDECIDED, USUAL, WORSE
+from rlbench.grid.race import BETTER, EQUIVALENT, UNDECIDED, WORSE
 from rlbench.report.baseline import baseline_name
 from rlbench.report.cells import Cell, cells
 from rlbench.report.figures import percents
@@ -123,14 +123,9 @@ def _of_the_rule(plan: RacePlan, sign: str) -> str:
         parts.append("nothing is called equivalent without --margin")
     else:
         parts.append(f"equivalent where it lies inside {sign}{plan.margin:g}")
-    few = (
-        "; with looks of 3 or 4 seeds up to a tenth more"
-        if plan.looks is not None and plan.stops.step < USUAL
-        else ""
-    )
     return (
         f"{'; '.join(parts)}. The chance that any of these claims is wrong is {plan.alpha:g} at "
-        f"most{few}, for differences that are near normal."
+        f"most, for differences that are near normal."
     )
 
 
