@@ -166,8 +166,11 @@ def main() -> int:
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
     before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    before = before.partition(RACE)[0].rstrip("\n")
-    arguments.output.write_text("\n".join([before, "", *text]) + "\n", encoding="utf-8")
+    before, _, rest = before.partition(RACE)
+    _, after, others = rest.partition("\n## ")  # sections that other programs wrote
+    kept = [f"{after}{others}".rstrip("\n")] if after else []
+    whole = [before.rstrip("\n"), "", *text, *kept]
+    arguments.output.write_text("\n".join(whole) + "\n", encoding="utf-8")
     return int(broken > 0)
 
 

@@ -3,9 +3,9 @@
 Run ``python benchmarks/verdicts.py``. Runs are made up in memory and go the whole way: `cells`
 groups them, `tuning.tune` chooses a value where one is tuned, `baseline.find` finds the baseline of
 each task, `comparison.compare` judges, and what counts are the marks that the table prints. A claim
-is any ``+`` or ``-`` in a table without differences. The tables are printed and written to the end
-of ``statistics.md`` beside this file. It takes about three minutes on one core, and leaves with
-status 1 when a promise is broken.
+is any ``+`` or ``-`` in a table without differences. The tables are printed and written to
+``statistics.md`` beside this file, as a section of their own. It takes about three minutes on one
+core, and leaves with status 1 when a promise is broken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from simulation import ALPHA, RACE, RHO, TARGET, VERDICTS, Line
+from simulation import ALPHA, RHO, TARGET, VERDICTS, Line
 
 from rlbench.grid.store import Record
 from rlbench.report.baseline import find
@@ -235,11 +235,11 @@ def main() -> int:
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
     before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    before, _, after = before.partition(VERDICTS)
-    before, (_, heading, rest) = before.rstrip("\n"), after.partition(RACE)
-    if heading:
-        text += ["", heading + rest.rstrip("\n")]
-    arguments.output.write_text("\n".join([before, "", *text]) + "\n", encoding="utf-8")
+    before, _, rest = before.partition(VERDICTS)
+    _, after, others = rest.partition("\n## ")  # sections that other programs wrote
+    kept = [f"{after}{others}".rstrip("\n")] if after else []
+    whole = [before.rstrip("\n"), "", *text, *kept]
+    arguments.output.write_text("\n".join(whole) + "\n", encoding="utf-8")
     return int(broken > 0)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,6 +28,7 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+MARK = "RLBENCH_FORK_SERVER"  # in the environment of a server and of all that descends from it
 STILLBORN = 3  # servers that die one after the other without starting a job, before it is an error
 CLOSE_S = 2.0  # how long the server may take to bury its jobs before its guard kills it
 READS = 256  # from the server, until what it said is looked at
@@ -149,6 +153,7 @@ class Local:
         reason = f"the fork server died ({end})"
         value = {"status": "killed", "reason": reason, "engine_died": True}
         self._kill_groups()
+        server.kill_what_it_left()
         for job in list(self._pids):
             self._note({"job": job, "what": "lost", "value": value})
 
@@ -172,6 +177,7 @@ class _Server:
         except OSError as error:
             raise RlbenchError(f"engine 'local' needs a temporary file: {error}") from error
         self._socket, theirs = socket.socketpair()
+        self._mark = os.urandom(16).hex()
         path = json.dumps([os.path.abspath(entry) for entry in sys.path])  # noqa: PTH100 - '' too
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and the code above
@@ -180,7 +186,7 @@ class _Server:
                 stdout=self._said,  # what a job prints must not look like a result of the caller
                 stderr=self._said,
                 pass_fds=(theirs.fileno(),),
-                env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")},
+                env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), MARK: self._mark},
                 start_new_session=True,
             )
         except OSError as error:
@@ -263,3 +269,16 @@ class _Server:
         self._said.close()
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"{said}: {last}" if last else said
+
+    def kill_what_it_left(self) -> None:
+        """Kill what descends from a dead server, if nobody else could: its guard was killed too.
+
+        Elsewhere than on Linux there is nothing to look at, and nothing happens.
+        """
+        if self._process.returncode != -signal.SIGKILL:
+            return
+        wanted = f"{MARK}={self._mark}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it is gone, or somebody else's
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGKILL)

@@ -64,7 +64,7 @@ from rlbench.builtin.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MOST_UNSENT = 1 << 24  # bytes that wait for the engine; beyond that, progress is not told
 PIPEFUL = 64  # reads that empty any pipe, unless somebody fills it meanwhile
@@ -336,28 +336,31 @@ class Server:
                 self._end(child, "timeout", f"it ran longer than {child.timeout_s:g} s")
 
     def _bury(self) -> None:
-        """Reap dead children; end the jobs that were theirs, with all that they left behind."""
-        reaped = False
-        while self._reap():
-            reaped = True
-        if reaped:  # a dead orphan counts too: its own children are the server's now
+        """End the jobs of dead children, with all that they left behind."""
+        ended = list(self._reap())
+        if ended:  # a dead orphan counts too: its own children are the server's now
             kill_children(but=self._children)
+        for message in ended:
+            self._send(message)
 
-    def _reap(self) -> bool:
-        """Reap one dead child; False when there is none now."""
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return False
-        child = self._children.pop(pid, None)
-        if child is not None:  # else an orphan of a job
-            self._empty_pipe(child)
-            torn = f"; its last message is torn: {child.frames.shown}" if child.frames.shown else ""
-            self._end(child, blame(status), describe_exit(status) + torn)
-            self._stop_reading(child)
-            os.close(child.pipe)
-            self._send(child.end or b"")
-        return pid != 0
+    def _reap(self) -> Iterator[bytes]:
+        """Reap dead children; give what is to be told of each, which is nothing of an orphan."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._children.pop(pid, None)
+            if child is not None:
+                self._empty_pipe(child)
+                shown = child.frames.shown
+                torn = f"; its last message is torn: {shown}" if shown else ""
+                self._end(child, blame(status), describe_exit(status) + torn)
+                self._stop_reading(child)
+                os.close(child.pipe)
+            yield child.end or b"" if child else b""
 
     def _end_all(self) -> None:
         """Kill every job with its group, and what left its group but not the server; reap them."""

@@ -5,8 +5,9 @@ jobs die with it, by the kernel, but processes that jobs have started do not. Li
 the next process above them that asked for orphans; the guard does, and kills every one it gets. It
 holds a few megabytes and does nothing else, so that nobody has a reason to kill it.
 
-If the guard dies alone, the kernel tells the server to clean up and end. Only if both are killed in
-one moment can a process of a component go on.
+If the guard dies alone, the kernel tells the server to clean up and end. If both are killed in one
+moment, the engine looks for a mark in the environment of processes; one that has thrown its
+environment away can go on then, and so can any if the engine's process is killed as well.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.errors import NothingSelected, UsageError
+from rlbench.cli.baseline import baselines
+from rlbench.errors import NothingSelected
 from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def compare(
     """Compare every cell with a baseline, at common seeds."""
     from dataclasses import replace
 
-    from rlbench.grid import race
+    from rlbench.grid.race_file import spent_by_race
     from rlbench.report import comparison
     from rlbench.report.metric import metric as metric_named
     from rlbench.report.tables import check_format
@@ -78,17 +78,17 @@ def compare(
     check_format(format_)
     root = selecting.root(folder, out)
     records = selecting.read(root)
-    if (root / race.PLAN).exists():
+    chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
+    if spent_by_race(root, [record.spec for record in chosen if record.spec]):
         say(
             f"warning: {root} has a race: its seeds were spent by what was seen, so that p-values "
             "here do not hold; the command that raced shows its verdicts"
         )
-    chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
     found = selecting.cells(chosen, metric_named(metric, direction))
     tuning = _tuned(found, tune) if tune is not None else None
     shown = comparison.in_order(tuning.cells if tuning else found)
     _check_number(shown)
-    against = _baselines(shown, baseline, plugins)
+    against = baselines(shown, baseline, plugins)
     made = comparison.compare(shown, against, level=level, margin=margin)
     unselected = len(records) - len(chosen)
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
@@ -122,42 +122,6 @@ def _check_number(shown: Sequence[Cell]) -> None:
         raise NothingSelected(
             f"the {len(shown)} cells differ in nothing but the task: nothing to compare them with"
         )
-
-
-def _baselines(
-    shown: Sequence[Cell], text: str | None, plugins: tuple[str, ...]
-) -> dict[str, Cell]:
-    """Find the baseline of each task, given by labels, by flags or not at all."""
-    from rlbench.report import baseline
-
-    if text is None:
-        return baseline.only_pair(shown)
-    wanted = _flags_in(text) if text.lstrip().startswith("-") else text
-    return baseline.find(shown, wanted, lambda: flags.load(plugins))
-
-
-@click.command(add_help_option=False)
-@flags.axes(selecting=True)
-@click.option("--set", "settings", multiple=True)
-def _one_cell(**_given: object) -> None:
-    """Read the flags inside the value of --baseline; never invoked."""
-
-
-def _flags_in(text: str) -> list[tuple[str | None, str]]:
-    """Read ``-e group --set lr=0.001`` as columns and what they hold."""
-    try:
-        given = _one_cell.make_context("rlbench compare", shlex.split(text)).params
-    except (click.ClickException, ValueError) as error:
-        why = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        raise UsageError(f"--baseline {text!r}: {why}") from error
-    settings = given.pop("settings")
-    wishes: list[tuple[str | None, str]] = [
-        (kind, value) for kind, values in given.items() for value in values
-    ]
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        wishes.append((name.strip(), value.strip()))
-    return wishes
 
 
 def _print(made: Comparison, format_: str, max_width: int | None) -> None:

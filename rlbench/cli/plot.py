@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.cli.compare import _baselines as find_baselines
+from rlbench.cli.baseline import baselines
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.plots import COLUMN_WIDTH, FULL_WIDTH, NAMES, SUMMARIES
 from rlbench.report.terminal import Folder, Once, emit, say
@@ -145,7 +145,7 @@ def plot(
     shown = selecting.cells(chosen, metric_named(metric, direction))
     options: dict[str, Any] = {"metric_column": column, "factors": (rows, columns), "width": width}
     if baseline is not None:
-        options["baseline"] = find_baselines(shown, baseline, plugins)
+        options["baseline"] = baselines(shown, baseline, plugins)
     written = [
         path
         for name in wanted

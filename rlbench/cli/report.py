@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rlbench.cli import flags, selecting
-from rlbench.cli.compare import _baselines as find_baselines
+from rlbench.cli.baseline import baselines
 from rlbench.errors import UsageError
 from rlbench.report.terminal import Once, emit
 
@@ -107,7 +107,7 @@ def _compared(
 
     ordered = comparison.in_order(shown)
     try:
-        against = find_baselines(ordered, baseline, plugins)
+        against = baselines(ordered, baseline, plugins)
     except UsageError:
         if baseline is not None:
             raise

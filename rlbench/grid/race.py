@@ -163,6 +163,7 @@ class Standing:
             race stops; None before the first look, and where a score is not known.
         evidence: The p-value of that look, significant below `RacePlan.nominal`; or the e-value of
             all seeds so far, from its inverse on. None where there is no test.
+        sd: Standard deviation of the differences; None likewise.
         reason: Why there is no test; empty where there is one.
     """
 
@@ -171,6 +172,7 @@ class Standing:
     n: int = 0
     interval: Interval | None = None
     evidence: float | None = None
+    sd: float | None = None
     reason: str = ""
 
     @property
@@ -265,7 +267,9 @@ def _look(
         interval = confidence_sequence(differences, plan.nominal)
         evidence = e_process(differences)
     verdict = _verdict(interval, plan.margin, pair.sign)
-    return Standing(pair=pair, verdict=verdict, n=n, interval=interval, evidence=evidence)
+    return Standing(
+        pair=pair, verdict=verdict, n=n, interval=interval, evidence=evidence, sd=found.sd
+    )
 
 
 def _verdict(interval: Interval, margin: float | None, sign: int) -> str:

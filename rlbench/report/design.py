@@ -10,7 +10,7 @@ from rlbench.errors import NothingSelected, UsageError
 from rlbench.grid.normalisation import normalised
 from rlbench.report.baseline import spell_cell
 from rlbench.report.cells import labels_of
-from rlbench.report.factorial import Factor, Grid
+from rlbench.report.factorial import Factor, Grid, in_one_order
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import name_of
 from rlbench.report.pairing import off_footing, task_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlbench.grid.normalisation import Scale
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells import Cell, Seed
     from rlbench.report.factorial import Place
     from rlbench.report.metric import Metric
 
@@ -69,7 +69,7 @@ def grids(
         if name not in known:
             raise UsageError.unknown("factor", name, list(known), _hint(name, groups))
     made, skipped, last = [], [], NothingSelected("there is no task")
-    for task in sorted(groups, key=natural):
+    for task in sorted(groups, key=lambda task: (natural(task), task)):
         try:
             made.append(_grid(task, groups[task], wanted, scales))
         except NothingSelected as error:
@@ -77,7 +77,7 @@ def grids(
             skipped.append(f"task {task}: {error}")
     if not made:
         raise last if len(groups) == 1 else NothingSelected("; ".join(skipped))
-    return made, skipped
+    return in_one_order(made) if len(made) > 1 else made, skipped
 
 
 def _hint(name: str, groups: Mapping[str, object]) -> str:
@@ -170,19 +170,28 @@ def _known(cells: Sequence[Cell], names: Mapping[int, str]) -> tuple[list[Cell],
     """Keep the cells that have a number at each common seed, and say why not of the others."""
     ran = [cell for cell in cells if cell.tried]
     unknown = {names[id(cell)]: "did not run" for cell in cells if not cell.tried}
-    common = set(_common_seeds(ran, names))
-    used = []
-    for cell in ran:
-        gaps = [s for s in cell.tried if s.number in common and s.score is None]
-        if gaps:
-            what = "known floor" if cell.metric.key == SCORE.key else cell.metric.name
-            why = "failed, and has no" if not gaps[0].ok else "has no"
-            unknown[names[id(cell)]] = f"seed {gaps[0].number} {why} {what}"
-        else:
-            used.append(cell)
+    used, before = ran, None
+    while used and len(used) != before:  # without a cell more seeds can be common
+        before = len(used)
+        common = set(_common_seeds(used, names))
+        gaps = {
+            id(cell): seed
+            for cell in used
+            for seed in reversed(cell.tried)
+            if seed.number in common and seed.score is None
+        }
+        for cell in used:
+            if id(cell) in gaps:
+                unknown[names[id(cell)]] = _no_number(cell, gaps[id(cell)])
+        used = [cell for cell in used if id(cell) not in gaps]
     if not used:
         raise NothingSelected(f"no cell has a {cells[0].metric.name} at every seed")
     return used, unknown
+
+
+def _no_number(cell: Cell, seed: Seed) -> str:
+    what = "known floor" if cell.metric.key == SCORE.key else cell.metric.name
+    return f"seed {seed.number} {'has no' if seed.ok else 'failed, and has no'} {what}"
 
 
 def _common_seeds(cells: Sequence[Cell], names: Mapping[int, str]) -> tuple[int, ...]:

@@ -82,7 +82,8 @@ def _blocks(found: TaskEffects, family: Family, sign: str, width: int) -> Iterat
 
 def _wrapped(paragraphs: Sequence[str], sign: str, width: int) -> str:
     """Wrap prose, never between a number and its sign; a name longer than a line is broken."""
-    together = rf"(?<=p) (?=[=<>])|(?<=[=<]) (?=[0-9+-])|(?<=>=) | (?={re.escape(sign)}[0-9])"
+    number = rf"(?<=p) (?=[=<>])|(?<=[=<]) (?=[0-9+-])|(?<=>=) | (?={re.escape(sign)}[0-9])"
+    together = rf"{number}|(?<=\b[ac]) (?=- [bd]\b)|(?<=\b[ac] -) (?=[bd]\b)"
     tied = (re.sub(together, _TIE, printable(text)) for text in paragraphs)
     lines = [
         line
@@ -139,7 +140,7 @@ def _places(found: TaskEffects) -> int:
 
 
 def _surest(contrasts: Sequence[Contrast], width: int) -> list[Contrast]:
-    """All of them, or the surest where there are many, or long ones."""
+    """All of them, or the surest where there are many, or long ones: few where p is 1."""
     longest = max((width_of(contrast_name(one)) for one in contrasts), default=0)
     most = min(_MOST, max(_LINES // (1 + longest // (width // 2)), _LEAST))
     if len(contrasts) <= most:
@@ -150,7 +151,8 @@ def _surest(contrasts: Sequence[Contrast], width: int) -> list[Contrast]:
         alone = judged.difference.p if judged.difference else None
         return 2.0 if judged.p is None else judged.p, 2.0 if alone is None else alone
 
-    return sorted(contrasts, key=doubt)[:most]
+    chosen = sorted(contrasts, key=doubt)[:most]
+    return [one for n, one in enumerate(chosen) if n < _LEAST or doubt(one)[0] < 1]
 
 
 def _heading(found: TaskEffects, effect: Effect, family: Family, shown: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,8 @@ class Grid:
         uneven: Names of cells that are in no average, because not all places have their like.
         scaled: Whether the values were put on one scale for all tasks.
         named: The cells that count, each with its name.
+        order: Name of a factor to its levels, the best first, where that is said for several grids
+            at once.
     """
 
     task: str
@@ -65,6 +67,7 @@ class Grid:
     uneven: tuple[str, ...] = ()
     scaled: bool = False
     named: tuple[tuple[str, Cell], ...] = ()
+    order: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def holes(self) -> list[Place]:
@@ -94,12 +97,15 @@ class Grid:
 
     def best_first(self, number: int) -> list[str]:
         """Order the levels of a factor by their mean over all places, ties as they are."""
+        factor = self.factors[number]
+        if factor.name in self.order:
+            return [level for level in self.order[factor.name] if level in factor.levels]
 
         def worth(level: str) -> float:
             means = self.mean(list(self.at({number: level}).values()))
             return -self.metric.sign * sum(means) / len(means)
 
-        return sorted(self.factors[number].levels, key=worth)
+        return sorted(factor.levels, key=worth)
 
     def pairs(self, ours: Sequence[float], theirs: Sequence[float]) -> Pairs:
         """Pair the two sides of a contrast, a number a seed each."""
@@ -112,3 +118,40 @@ class Grid:
             outcomes=tuple((gain > 0) - (gain < 0) for gain in gains),
             sign=sign,
         )
+
+    def over(self, number: int) -> Grid:
+        """Average over the levels of one factor; places that lack one become holes."""
+        levels = self.factors[number].levels
+        values: dict[Place, tuple[float, ...]] = {}
+        for place in self.values:
+            rest = place[:number] + place[number + 1 :]
+            whole = [(*rest[:number], level, *rest[number:]) for level in levels]
+            if all(one in self.values for one in whole):
+                values[rest] = tuple(self.mean(whole))
+        kept = self.factors[:number] + self.factors[number + 1 :]
+        found = (
+            replace(
+                factor, levels=tuple(x for x in factor.levels if any(x == p[n] for p in values))
+            )
+            for n, factor in enumerate(kept)
+        )
+        return replace(self, factors=tuple(found), values=values)
+
+
+def in_one_order(grids: Sequence[Grid]) -> list[Grid]:
+    """Order the levels of each factor alike in all grids: by their mean rank, ties as they are.
+
+    So a contrast is subtracted in one direction in all tasks.
+    """
+    ranks: dict[str, dict[str, list[int]]] = {}
+    for grid in grids:
+        for number, factor in enumerate(grid.factors):
+            of_factor = ranks.setdefault(factor.name, {})
+            best_first = grid.best_first(number)
+            for level in factor.levels:
+                of_factor.setdefault(level, []).append(best_first.index(level))
+    order: dict[str, list[str]] = {}
+    for name, of_factor in ranks.items():
+        means = {level: sum(found) / len(found) for level, found in of_factor.items()}
+        order[name] = sorted(means, key=means.__getitem__)
+    return [replace(grid, order=order) for grid in grids]

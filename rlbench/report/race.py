@@ -140,7 +140,8 @@ def forecast(made: Course, store: Store, *, workers: int, seen: int = 0) -> list
     """
     plan = made.plan
     n, comparisons = len(plan.seeds), count(len(plan.pairs), "comparison")
-    which = spell_seeds(plan.seeds)
+    in_order = plan.seeds == tuple(range(plan.seeds[0], plan.seeds[-1] + 1))
+    which = spell_seeds(plan.seeds) if in_order else ",".join(map(str, plan.seeds))
     against = ""
     if made.baselines:
         names = but_for_task(made.labels) if len(made.baselines) > 1 else made.labels

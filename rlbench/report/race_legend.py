@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rlbench.grid.axes import parse_seeds
@@ -45,15 +46,15 @@ def caption(made: Course, raced: Raced, shown: Sequence[str], sign: str = "±") 
         f"{_answer(made, raced)} {cost}.",
         _of_numbers(made, raced.plan, shown),
         _of_the_rule(raced.plan, sign),
-        "p-values and intervals of rlbench compare do not hold for these seeds: how many there "
-        "are was decided by what they showed.",
+        "rlbench compare does not hold for these seeds: what they showed decided how many there "
+        "are.",
     ]
 
 
 def remarks(made: Course, raced: Raced, *, seen: int = 0, budget: int | None = None) -> list[str]:
     """List what to know before believing a verdict, and how an open one goes on."""
     return [
-        *_how_it_goes_on(raced, budget),
+        *_how_it_goes_on(made, raced, budget),
         *_untested(made, raced),
         *_failed(made, raced),
         *(f"{text[0].upper()}{text[1:]}." for text in made.left_out),
@@ -88,76 +89,94 @@ def _answer(made: Course, raced: Raced) -> str:
 
 def _of_numbers(made: Course, plan: RacePlan, shown: Sequence[str]) -> str:
     rows = "row less baseline" if made.baselines else "first less second"
-    lower = any(pair.sign < 0 for pair in plan.pairs)
-    parts = ["n: pairs of seeds up to the look that decided, or the last one."]
+    way = "" if any(pair.sign < 0 for pair in plan.pairs) else ", positive is better"
+    over = "at all looks" if len(plan.pairs) == 1 else "for all comparisons at all looks"
+    parts = ["n: pairs of seeds at the look that decided, or at the last one."]
     if "failed" in shown:
-        parts.append("failed: pairs with a failed run, which scores the task's floor.")
+        parts.append("failed: pairs with a failed run; it scores the task's floor.")
     if "score" in shown:
-        parts.append("score: mean of the row over these.")
-    parts.append(
-        f"diff: mean difference of scores, {rows}{'' if lower else ', positive is better'}; where "
-        "a race stops early, it tends to look larger than it is, the interval does not."
-    )
-    parts.append(
-        f"{percent_of(plan)} interval: holds at all looks and for "
-        f"{'the comparison' if len(plan.pairs) == 1 else 'all comparisons'} together."
-    )
+        parts.append("score: the row's mean over its pairs.")
+    parts += [
+        f"diff: mean difference, {rows}{way}; where a race stops early it tends to be too large.",
+        f"{percent_of(plan)} interval: right {over} together, also where it stops early.",
+    ]
     return " ".join(parts)
 
 
 def _of_the_rule(plan: RacePlan, sign: str) -> str:
     m = len(plan.pairs)
-    if plan.looks is not None:
-        rule = (
-            f"{plan.looks} looks, planned, one after every {plan.stops.step} seeds; at each the "
-            f"paired t interval at {percents(round(100 * (1 - plan.nominal), 3) / 100)} (Pocock"
-            f"{f', Bonferroni over {m} comparisons' if m > 1 else ''})"
-        )
-    else:
-        rule = (
-            "looks after every seed, by the confidence sequence of a Gaussian mixture (e-value "
-            f"{m / plan.alpha:g} or more{f', Bonferroni over {m} comparisons' if m > 1 else ''})"
-        )
-    parts = [f"verdict: better or worse where the interval excludes 0, at the first of {rule}"]
     if plan.margin is None:
-        parts.append("nothing is called equivalent without --margin")
+        equivalent = "; nothing is called equivalent without --margin"
     else:
-        parts.append(f"equivalent where it lies inside {sign}{plan.margin:g}")
+        equivalent = f", equivalent where it lies inside {sign}{plan.margin:g}"
+    shared = f"; Bonferroni over {m} comparisons" if m > 1 else ""
+    if plan.looks is not None:
+        level = percents(round(1 - plan.nominal, 4))
+        rule = (
+            f"{plan.looks} looks are planned, one after every {plan.stops.step} seeds; each takes "
+            f"the paired t interval at {level} (Pocock{shared})"
+        )
+    else:
+        rule = (
+            "It looks after every seed, by a confidence sequence that excludes 0 where the e-value "
+            f"exceeds {m / plan.alpha:g} (Gaussian mixture{shared})"
+        )
     return (
-        f"{'; '.join(parts)}. The chance that any of these claims is wrong is {plan.alpha:g} at "
-        f"most, for differences that are near normal."
+        f"verdict: better or worse where the interval excludes 0{equivalent}; the first look that "
+        f"decides counts. {rule}. Chance of any wrong claim in the whole race: at most "
+        f"{plan.alpha:g} for differences that are near normal."
     )
 
 
-def _how_it_goes_on(raced: Raced, budget: int | None) -> list[str]:
+def _how_it_goes_on(made: Course, raced: Raced, budget: int | None) -> list[str]:
     """Say why something is undecided, and what would decide it."""
     still = [row for row in raced.standings if not row.decided]
     if not still:
         return []
-    runs = count(raced.missing, "run")
+    runs = count(raced.missing, "more run")
     if raced.stopped == "interrupted":
-        return [f"Interrupted: the next look takes {runs} more; the same command goes on."]
+        return [f"Interrupted: the next look takes {runs}; the same command goes on."]
     if raced.stopped == "budget":
         return [
-            f"Stopped by the budget of {budget or 0:,} runs: the next look takes {runs} more. The "
+            f"Stopped by the budget of {budget or 0:,} runs: the next look takes {runs}. The "
             "same command with a larger --budget goes on, and the error rate holds."
         ]
     if raced.stopped == "failures":
         return [
             f"Stopped by failures: {raced.ok:,} of {raced.complete:,} runs ended well. The next "
-            f"look takes {runs} more; --retry repeats what failed."
+            f"look takes {runs}; --retry repeats what failed."
         ]
     if raced.stopped:
-        return [f"Not over: {runs} of this look did not come to an end; the same command goes on."]
+        return [
+            f"Not over: {count(raced.missing, 'run')} of the next look came to no end; the same "
+            "command goes on."
+        ]
     n = len(raced.plan.seeds)
     if raced.plan.looks is None:
-        return [
-            f"Undecided after all {n} seeds: with more of them, behind these, the same command "
-            "goes on, and the error rate holds."
-        ]
+        rest = "with more of them behind these the same command goes on, and the error rate holds"
+    else:
+        fresh = max(raced.plan.seeds) + 1
+        rest = f"this plan has no more looks; another race needs seeds from {fresh} on"
+    return [f"Undecided after all {n} seeds: {rest}.", *_seeds_needed(made, raced)]
+
+
+def _seeds_needed(made: Course, raced: Raced) -> list[str]:
+    """Say how many seeds would show a difference that matters, where somebody said what does."""
+    from rlbench.stats import pairs_needed
+
+    plan, said = raced.plan, []
+    for row in raced.standings:
+        if row.decided or row.sd is None or plan.margin is None:
+            continue
+        alpha = plan.alpha / len(plan.pairs)
+        with suppress(ValueError):  # more than a billion
+            needed = pairs_needed(plan.margin, row.sd, alpha=alpha, pilot_n=row.n)
+            said.append(f"{needed:,} for {pair_name(made, row)}")
+    if not said:
+        return []
     return [
-        f"Undecided after all {n} seeds: this plan has no more looks. Another race needs other "
-        f"seeds, from {max(raced.plan.seeds) + 1} on."
+        f"Fresh seeds that would show a difference of {plan.margin:g} (power 80%, one look): about "
+        f"{', '.join(said)}."
     ]
 
 

@@ -105,6 +105,21 @@ def test_children_of_a_job_end_whoever_is_killed_with_the_caller(folder, still_a
     assert not still_alive([*pids, guard, server])
 
 
+def test_children_of_a_job_end_when_server_and_guard_are_killed_in_one_moment(engine, still_alive):
+    engine.submit(job("family"))
+    pids = next_of(engine, "progress").value["pids"]
+    guard = engine._server._process.pid
+    (server,) = children(guard)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped, neither can bury for the other
+        os.kill(guard, number)
+        os.kill(server, number)
+    assert "the fork server died (signal 9)" in next_of(engine, "lost").value["reason"]
+    assert len(pids) == 3
+    assert not still_alive([*pids, server])
+    engine.submit(job("echo", x=1))
+    assert next_of(engine, "returned").value == {"x": 1}
+
+
 def test_a_server_that_is_stuck_is_killed_with_its_jobs(engine, still_alive, monkeypatch):
     monkeypatch.setattr("rlbench.builtin.engines.CLOSE_S", 0.2)
     engine.submit(job("family"))

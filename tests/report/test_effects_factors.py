@@ -180,6 +180,34 @@ def test_contrasts_of_all_tasks_are_corrected_together() -> None:
     assert p == pytest.approx(2 * of_one)  # the smaller of two by Holm
 
 
+def test_contrasts_have_one_direction_in_all_tasks() -> None:
+    # a, b, c are first, second, third in t1 and second, first, third in t2 and t3
+    made = []
+    for t, means in (("t1", (0.9, 0.8, 0.1)), ("t2", (0.6, 0.7, 0.5)), ("t3", (0.6, 0.7, 0.5))):
+        for turn, (e, mean) in enumerate(zip("abc", means, strict=True)):
+            made += cell(mean, turn, estimator=e, task=t)
+    found = effects(cells(made)).tasks
+    for one in found:
+        assert list(estimates(one, "estimator")) == ["b-a", "b-c", "a-c"]
+    assert estimates(found[0], "estimator")["b-a"] == pytest.approx(-0.1)
+
+
+def test_no_task_is_a_best_partner() -> None:
+    made = []
+    for turn, (e, k, t) in enumerate(product("ab", "cp", ("t1", "t2"))):
+        made += cell(
+            0.5 + 0.1 * (e + k == "ap") + 0.2 * (t == "t1"), turn, estimator=e, loss=k, task=t
+        )
+    found = of(made, across_tasks=True).partners
+    assert [(one.factor, one.others) for one in found] == [
+        ("estimator", ("loss",)),
+        ("loss", ("estimator",)),
+    ]
+    a = next(one for one in found[0].levels if one.level == "a")
+    # p at a, over both tasks: 0.6 + 0.1
+    assert (a.chosen, a.interval.mid) == ((("p",), ("p",)), pytest.approx(0.7))
+
+
 def test_a_task_without_effects_is_skipped_and_named() -> None:
     made = [*TASKS, *cell(0.5, estimator="a", task="t3")]
     assert [one.grid.task for one in effects(cells(made)).tasks] == ["t1", "t2"]

@@ -151,6 +151,14 @@ def test_several_verdicts_are_counted_and_what_is_decided_comes_first(
 
 
 @pytest.mark.usefixtures("no_figures")
+def test_on_a_scale_that_nobody_knows_a_margin_is_asked_for_once(write_run: Any, out: Path) -> None:
+    write_cells(write_run, base=[10.0, 20.0], a=[15.0, 12.0], b=[30.0, 9.0])
+    page = page_of(read(out), "base")
+    assert {claim.next_step for claim in page.headline.claims} == {""}
+    assert words(page).count("With --margin, the page says how many more seeds") == 1
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_a_claim_says_that_failures_are_in_it(write_run: Any, out: Path) -> None:
     write_cells(write_run, base=[0.5, 0.6, 0.5], shaky=[0.5, None, None])
     (claim,) = page_of(read(out), "base").headline.claims
@@ -209,6 +217,7 @@ def test_two_tasks_are_told_apart(write_run: Any, out: Path) -> None:
     page = build(shown, title="x", comparison=compare(shown, baselines))
     assert "than a (each task has its own)" in page.headline.sentence
     assert sorted(claim.name for claim in page.headline.claims) == ["addition+b", "sort+b"]
+    assert page.summary == "12 runs in 4 cells, 3 seeds each, 2 tasks"
 
 
 # tables

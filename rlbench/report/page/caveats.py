@@ -124,7 +124,7 @@ def _no_better_than_the_start(ordered: Sequence[Cell], labels: Sequence[str]) ->
         which = "Every cell ends"
     else:
         which = f"{_names(worse, labels)} {'ends' if len(worse) == 1 else 'end'}"
-    return [f"{which} no better than before training: what differs is how much was lost."]
+    return [f"{which} no better than before training."]
 
 
 def _foreign(ordered: Sequence[Cell]) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rlbench.report.effects import Contrast, TaskEffects
     from rlbench.report.family import Family, Judgement
 
-MOST_CELLS = 100  # contrasts of larger grids are too many to read
+MOST_CELLS = 60  # contrasts of larger grids are too many to read
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,6 +106,8 @@ def of_comparison(comparison: Comparison) -> Headline:
             f"Verdicts and p are for all {family.size:,} comparisons together, so that the chance "
             f"of any false one is {family.alpha:g}. Intervals are of one comparison alone."
         )
+    if family.effect is None and any(row.verdict == UNDECIDED for row in rows):
+        notes.append("With --margin, the page says how many more seeds would decide what is open.")
     if not comparison.named:
         notes.append("Nobody named a baseline; of two cells it is the first in the table.")
     return Headline(
@@ -202,10 +204,8 @@ def _numbers(comparison: Comparison, row: Row, places: int) -> str:
 
 def _next_step(family: Family, row: Row) -> str:
     """Say how many more seeds would decide what is open."""
-    if row.verdict != UNDECIDED:
+    if row.verdict != UNDECIDED or family.effect is None:
         return ""
-    if family.effect is None:
-        return "With --margin, the page says how many more seeds would decide it."
     if row.more is None:
         return f"No number of seeds in reach would find a difference of {family.effect:g}."
     if row.more == 0:

@@ -9,6 +9,7 @@ from rlbench.report.best import BestSet, best_set
 from rlbench.report.page import caveats, factors, failures, headline, pictures, provenance, samples
 from rlbench.report.page.score_table import score_table
 from rlbench.report.page.verdict_table import verdict_table
+from rlbench.report.pairing import task_of
 from rlbench.report.progress import count
 from rlbench.report.tables import arranged
 
@@ -112,4 +113,7 @@ def _summary(ordered: Sequence[Cell]) -> str:
     if len(numbers) > 1:
         seeds = f"{min(numbers)} to {seeds}"
     each = " each" if len(ordered) > 1 else ""
+    tasks = list(dict.fromkeys(filter(None, map(task_of, ordered))))
+    if tasks:
+        each += f", task {tasks[0]}" if len(tasks) == 1 else f", {len(tasks):,} tasks"
     return f"{count(runs, 'run')} in {count(len(ordered), 'cell')}, {seeds}{each}"

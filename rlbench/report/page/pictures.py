@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlbench.report.cells import Cell
 
-SHOWN = 30  # cells, where there are more than one figure takes
+SHOWN = 12  # cells, where there are more than one figure takes
 _SPOKEN = 12  # cells that an alternative text names
 _REMARKS = 3
 _CAPTIONS = {
