@@ -30,6 +30,7 @@ RHO = 0.7  # correlation between two cells at one seed
 CELLS = 5  # compared with the baseline
 TARGET = Path(__file__).with_name("statistics.md")
 VERDICTS = "## What `rlbench compare` makes of it"  # from here on verdicts.py writes
+RACE = "## What `rlbench race` makes of it"  # and from here on race.py
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLAN = "race.json"  # in the folder of results, see `rlbench.grid.race_file`
 BETTER, WORSE, EQUIVALENT, UNDECIDED = "better", "worse", "equivalent", "undecided"
 FEWEST = 3  # seeds of a look
-USUAL = 5  # with fewer, the error rate exceeds alpha by up to half a point of 5
+USUAL = 5  # with fewer, a look rarely decides anything
 LOOKS = 5
 
 
@@ -127,16 +127,17 @@ class RacePlan:
     def nominal(self) -> float:
         """Error rate of one comparison: of each of its looks, or of all where they are unplanned.
 
-        Bonferroni over the comparisons, Pocock over planned looks. All intervals at this level hold
-        at once with probability 1 - alpha, those of all comparisons at all looks; so what is read
-        off them, better, worse and equivalent alike, is wrong anywhere with probability alpha at
-        most. (Holm's rule would spend more on the comparisons that are left when others are better
-        or worse. It does not cover "equivalent", and has no intervals that agree with it.)
+        Bonferroni over the comparisons; over planned looks equal levels, exact for t at so few
+        seeds. All intervals at this level hold at once with probability 1 - alpha, those of all
+        comparisons at all looks; so what is read off them, better, worse and equivalent alike, is
+        wrong anywhere with probability alpha at most. (Holm's rule would spend
+        more on the comparisons that are left when others are better or worse. It does not cover
+        "equivalent", and has no intervals that agree with it.)
         """
-        from rlbench.stats import pocock_looks
+        from rlbench.stats import repeated_t_level
 
         alone = self.alpha / len(self.pairs)
-        return alone if self.looks is None else pocock_looks(self.looks, alone)
+        return alone if self.looks is None else repeated_t_level(self.looks, self.stops.step, alone)
 
     def after(self, n: int, step: int = 1) -> int:
         """Tell the number of seeds of the look to run for, with n seeds seen.
@@ -184,10 +185,11 @@ def decide(plan: RacePlan, scores: Scores) -> tuple[Standing, ...]:
     """Judge every comparison from what is there, look by look; the first that decides counts.
 
     At planned looks, the interval is the paired t interval at the nominal level of
-    `rlbench.stats.pocock_looks`; after every seed, it is `rlbench.stats.confidence_sequence`, which
-    excludes 0 exactly where the e-value of `rlbench.stats.e_process` exceeds ``pairs / alpha``. An
-    interval without 0 is better or worse, one inside the margin equivalent. A look uses the first
-    seeds of the pool and no others, and is made when both cells have all of these.
+    `rlbench.stats.repeated_t_level`; after every seed, it is
+    `rlbench.stats.confidence_sequence`, which excludes 0 exactly where the e-value of
+    `rlbench.stats.e_process` exceeds ``pairs / alpha``. An interval
+    without 0 is better or worse, one inside the margin equivalent. A look uses the first seeds
+    of the pool and no others, and is made when both cells have all of these.
 
     Args:
         plan: What was planned.

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rlbench.grid.axes import parse_seeds
-from rlbench.grid.race import BETTER, EQUIVALENT, UNDECIDED, USUAL, WORSE
+from rlbench.grid.race import BETTER, EQUIVALENT, UNDECIDED, WORSE
 from rlbench.report.baseline import baseline_name
 from rlbench.report.cells import Cell, cells
 from rlbench.report.figures import percents
@@ -121,12 +121,10 @@ def _of_the_rule(plan: RacePlan, sign: str) -> str:
             "It looks after every seed, by a confidence sequence that excludes 0 where the e-value "
             f"exceeds {m / plan.alpha:g} (Gaussian mixture{shared})"
         )
-    few = plan.looks is not None and plan.stops.step < USUAL
-    more = f" (up to a tenth more with {plan.stops.step} seeds a look)" if few else ""
     return (
         f"verdict: better or worse where the interval excludes 0{equivalent}; the first look that "
         f"decides counts. {rule}. Chance of any wrong claim in the whole race: at most "
-        f"{plan.alpha:g} for differences that are near normal{more}."
+        f"{plan.alpha:g} for differences that are near normal."
     )
 
 

@@ -24,6 +24,7 @@ from rlbench.stats.paired import Difference, paired_difference, sign_flip_test
 from rlbench.stats.power import pairs_needed
 from rlbench.stats.profiles import optimality_gap, performance_profile
 from rlbench.stats.ranks import Rank, bootstrap_ranks
+from rlbench.stats.repeated import repeated_t_level
 from rlbench.stats.robust import iqm, iqm_interval
 from rlbench.stats.sequential import (
     confidence_sequence,
@@ -54,6 +55,7 @@ __all__ = [
     "performance_profile",
     "pocock_looks",
     "probability_of_improvement",
+    "repeated_t_level",
     "sign_e_process",
     "sign_flip_test",
     "suite_interval",

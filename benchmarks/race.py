@@ -1,0 +1,178 @@
+"""Simulate what ``rlbench race`` promises: false claims over all of its looks, and what it saves.
+
+Run ``python benchmarks/race.py``. Scores are made up, and `decide` judges them as the command does.
+It gets those of the whole pool at once, and stops each comparison at the look that decides it. A
+claim is any comparison that is
+better or worse. The tables are printed and written to the end of ``statistics.md`` beside this
+file. It takes about three minutes on one core, and leaves with status 1 when a promise is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr
+from simulation import ALPHA, CELLS, RACE, RHO, TARGET, Line
+
+from rlbench.grid.race import BETTER, EQUIVALENT, WORSE, Pair, RacePlan, decide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rlbench.grid.race import Standing
+
+SEEDS = 25
+BASE = "base"
+FAILING = 0.25  # share of the seeds in the lower mode of bimodal scores
+# a difference of two cells at one seed has this many standard deviations of a cell
+SD = (2 * (1 - RHO)) ** 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is simulated.
+
+    Attributes:
+        others: Cells beside the baseline.
+        looks: Number of planned looks; None looks after every seed.
+        seeds: Seeds of the pool.
+        bimodal: Whether a quarter of the seeds, much the same ones in all cells, fail to learn.
+        shift: Of the first cell beside the baseline, in standard deviations of a difference.
+        shifted: Number of cells that are shifted so, from the first on.
+        margin: Margin of equivalence, in the same unit.
+    """
+
+    others: int = 1
+    looks: int | None = 5
+    seeds: int = SEEDS
+    bimodal: bool = False
+    shift: float = 0.0
+    shifted: int = 1
+    margin: float | None = None
+
+    def __str__(self) -> str:
+        cells = f"{self.others} cell{'s' if self.others > 1 else ''}"
+        cells += f" ({self.shifted} better)" if self.shift else ""
+        looks = (
+            f"{self.looks} looks at {self.seeds}" if self.looks else f"every of {self.seeds} seeds"
+        )
+        return f"{looks}, {cells}, {'bimodal' if self.bimodal else 'normal'}"
+
+    def plan(self) -> RacePlan:
+        """Plan the race."""
+        return RacePlan(
+            pairs=tuple(Pair(cell=f"other{n}", other=BASE) for n in range(self.others)),
+            seeds=tuple(range(self.seeds)),
+            looks=self.looks,
+            alpha=ALPHA,
+            margin=None if self.margin is None else self.margin * SD,
+        )
+
+
+def draw(case: Case, plan: RacePlan, rng: np.random.Generator) -> dict[str, dict[int, float]]:
+    """Draw the scores of all cells at all seeds: all cells share the luck of a seed."""
+    luck = rng.normal(size=case.seeds)
+    scores = {}
+    for number, cell in enumerate(plan.cells):
+        z = RHO**0.5 * luck + (1 - RHO) ** 0.5 * rng.normal(size=case.seeds)
+        if case.bimodal:
+            z = np.where(ndtr(z) < FAILING, 0.0, 0.8) + 0.02 * rng.normal(size=case.seeds)
+        shift = case.shift * SD if 1 <= number <= case.shifted else 0.0
+        scores[cell] = dict(enumerate((z + shift).tolist()))
+    return scores
+
+
+def ends(case: Case, runs: int, seed: Iterable[int]) -> Iterator[tuple[Standing, ...]]:
+    """Race again and again."""
+    rng, plan = np.random.default_rng(list(seed)), case.plan()
+    for _ in range(runs):
+        yield decide(plan, draw(case, plan, rng))
+
+
+def spent(race: Sequence[Standing]) -> int:
+    """Count the runs that it took: the baseline's as many as those of the last comparison."""
+    return sum(one.n for one in race) + max(one.n for one in race)
+
+
+NULLS = [
+    Case(looks=looks, others=others, bimodal=bimodal)
+    for bimodal in (False, True)
+    for looks in (5, None)
+    for others in (1, CELLS)
+] + [Case(seeds=15), Case(seeds=15, others=CELLS), Case(seeds=10, looks=2)]
+EFFECTS = [
+    Case(looks=looks, others=others, shift=1.0, shifted=shifted)
+    for others, shifted in ((1, 1), (CELLS, 1), (CELLS, CELLS))
+    for looks in (5, None)
+]
+
+
+def claims(runs: int) -> Iterable[Line]:
+    """Measure how often a race claims any difference where there is none."""
+    for number, case in enumerate(NULLS):
+        found = list(ends(case, runs, (8, number)))
+        hits = sum(any(one.decided for one in race) for race in found)
+        mean = np.mean([spent(race) for race in found])
+        full = (case.others + 1) * case.seeds
+        note = f"{mean:.0f} of {full} runs"
+        yield Line(what=str(case), rate=hits / runs, runs=runs, most=ALPHA, note=note)
+
+
+def false_equivalence(runs: int) -> Iterable[Line]:
+    """Measure how often a difference as large as the margin is called equivalent, or worse."""
+    for number, looks in enumerate((5, None)):
+        case = Case(looks=looks, shift=1.0, margin=1.0)
+        wrong = [race[0].verdict in (EQUIVALENT, WORSE) for race in ends(case, runs, (9, number))]
+        yield Line(what=str(case), rate=sum(wrong) / runs, runs=runs, most=ALPHA)
+
+
+def power(runs: int) -> Iterable[Line]:
+    """Measure how often a cell that is better by one sd of the differences is called so."""
+    for number, case in enumerate(EFFECTS):
+        found = list(ends(case, runs, (10, number)))
+        hits = sum(race[0].verdict == BETTER for race in found)
+        mean = np.mean([spent(race) for race in found])
+        seeds = np.mean([race[0].n for race in found])
+        full = (case.others + 1) * case.seeds
+        note = f"{mean:.0f} of {full} runs; its verdict after {seeds:.1f} seeds"
+        yield Line(what=str(case), rate=hits / runs, runs=runs, note=note)
+
+
+def main() -> int:
+    """Print the tables, write them down, and say whether every promise was kept."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2000, help="simulations a line")
+    parser.add_argument("--output", type=Path, default=TARGET)
+    arguments = parser.parse_args()
+    text = [
+        RACE,
+        "",
+        f"Written by `python benchmarks/race.py`: {arguments.runs} made-up races a line, through "
+        "the function that judges them in the command.",
+    ]
+    broken = 0
+    for part in (claims, false_equivalence, power):
+        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
+        text += ["", f"### {title[0].upper()}{title[1:]}", ""]
+        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
+        for line in part(arguments.runs):
+            text.append(str(line))
+            broken += not line.kept
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
+    before, _, rest = before.partition(RACE)
+    _, after, others = rest.partition("\n## ")  # sections that other programs wrote
+    kept = [f"{after}{others}".rstrip("\n")] if after else []
+    whole = [before.rstrip("\n"), "", *text, *kept]
+    arguments.output.write_text("\n".join(whole) + "\n", encoding="utf-8")
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
