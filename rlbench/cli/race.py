@@ -144,13 +144,11 @@ def race(
     )
     _check_budget(budget, made.plan.stops[0] * len(made.plan.cells))
     seen = enter(request.out, made.plan, _complete(made.planned, store), dry=dry_run)
+    costs = forecast(made, store, workers=slots, seen=seen)
     if dry_run:
-        emit("\n".join(forecast(made, store, workers=slots, seen=seen)))
+        emit("\n".join(costs))
         return 0
-    if quiet:
-        _say_all([f"warning: {seen_text(seen)}"] if seen else [])
-    else:
-        _say_all(forecast(made, store, workers=slots, seen=seen))
+    _say_all(costs if not quiet else [f"warning: {seen_text(seen)}"] if seen else [])
     raced = race(
         made.plan,
         made.runs,
