@@ -155,21 +155,25 @@ def _entries(files: Sequence[Path], layout: Layout) -> list[Entry]:
     """Read all files before anything is written."""
     from rlbench.grid.scores_file import read_scores
 
-    entries = []
+    entries: list[Entry] = []
+    first = 0
     for path in files:
-        found, remarks = read_scores(path, layout)
+        found, remarks = read_scores(path, layout, first)
+        if layout.renumber:
+            first = max((e.seed + 1 for e in found if e.counted and e.seed is not None), default=0)
         for remark in remarks:
             say(f"{path}: {remark}")
         entries += found
     unnumbered = sum(entry.seed is None for entry in entries)
     if unnumbered and not layout.renumber:
-        say(f"{unnumbered:,} rows without a seed are numbered in their order")
+        say(f"rows without a seed are numbered in their order: {unnumbered:,}")
     return entries
 
 
 def _written(steps: Iterator[tuple[Foreign, What]], total: int, out: Path) -> int:
     """Write, and say how far it is and what was written; give the exit code."""
     from rlbench.grid.store import Busy
+    from rlbench.report.progress import count
 
     counts: Counter[str] = Counter()
     conflicts: list[Foreign] = []
@@ -192,7 +196,7 @@ def _written(steps: Iterator[tuple[Foreign, What]], total: int, out: Path) -> in
             f"other numbers are in {out} already for {named}{more}; --replace takes the new ones. "
             "Nothing was written"
         )
-    parts = [f"{counts['new']:,} runs written to {out}"]
+    parts = [f"{count(counts['new'], 'run')} written to {out}"]
     parts += [f"{counts['there']:,} there already"] if counts["there"] else []
     parts += [f"{counts['replaced']:,} replaced"] if counts["replaced"] else []
     parts += [f"{failed:,} without a score count as failed"] if failed else []

@@ -108,8 +108,9 @@ def cells(records: Sequence[Record], metric: Metric) -> list[Cell]:
     """Group runs into cells; what is wrong with one is said on stderr.
 
     Raises:
-        NothingSelected: None of them can be read.
+        NothingSelected: None of them can be read, or none has that number.
     """
+    from rlbench.grid.reading import COLUMNS
     from rlbench.report.cells import cells as grouped
 
     for record in records:
@@ -118,4 +119,9 @@ def cells(records: Sequence[Record], metric: Metric) -> list[Cell]:
     found = grouped(records, metric)
     if not found:
         raise NothingSelected("none of these folders holds a run that can be read")
+    if not any(cell.mean(metric.key) is not None or not cell.ok for cell in found):
+        there = [
+            name for name, key in COLUMNS.items() if any(c.mean(key) is not None for c in found)
+        ]
+        raise NothingSelected(f"no result has {metric.name}; there are: {', '.join(there)}")
     return found

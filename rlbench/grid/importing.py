@@ -65,7 +65,7 @@ def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:
     counted: Counter[str] = Counter()
     done = []
     for entry in entries:
-        if entry.seed is not None and not again:
+        if entry.seed is not None and (entry.counted or not again):
             done.append(entry)
             continue
         key = _cell_key(entry)
@@ -114,7 +114,30 @@ def foreign_runs(
         least = 0.0 if floor is None and scales is not None else floor
         result = _result(entry, spec, least)
         runs.append(Foreign(where=entry.where, spec=spec, result=result))
+    _check_floor(runs)
     return runs
+
+
+def _check_floor(runs: Sequence[Foreign]) -> None:
+    """Refuse a floor by which a failed run would beat every run that ended well."""
+    by_task: dict[str, list[Foreign]] = {}
+    for run in runs:
+        task = run.spec["components"].get("task", {}).get("label", "")
+        by_task.setdefault(task, []).append(run)
+    for task, of_task in by_task.items():
+        floor = of_task[0].result["floor"]
+        scores = [s for run in of_task if (s := run.result.get("score")) is not None]
+        if floor is None or not scores or all(run.result["status"] == "ok" for run in of_task):
+            continue
+        lower = of_task[0].spec.get("direction") == "lower"
+        best, worst = (min(scores), max(scores)) if lower else (max(scores), min(scores))
+        wins = floor <= best if lower else floor >= best
+        if wins and not best == worst == floor:
+            where = f" of task {task!r}" if task else ""
+            raise UsageError(
+                f"the floor {floor:g} is as good as the best score{where}, {best:g}, or better: a "
+                "failed run would win; --floor takes what is reached at worst"
+            )
 
 
 def write(

@@ -15,6 +15,7 @@ from rlbench.grid.reading import read_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
+_LEAST = 1e-100  # between the two ends of a scale
 _LOW = ("low", "random")
 _HIGH = ("high", "human", "expert")
 
@@ -46,15 +47,25 @@ def read_normalisation(path: Path) -> dict[str, Scale]:
         if task in scales:
             raise UsageError(f"{path}: task {task!r} is there twice")
         scales[task] = (_number(path, task, low), _number(path, task, high))
-        if scales[task][0] == scales[task][1]:
+        ends = scales[task]
+        if ends[0] == ends[1]:
             raise UsageError(f"{path}: task {task!r} has one score for 0 and for 1, {low}")
+        if not _LEAST <= abs(ends[1] - ends[0]) < math.inf:
+            raise UsageError(f"{path}: task {task!r}: {low} and {high} are no scale for scores")
     return scales
 
 
 def normalised(score: float, scale: Scale) -> float:
-    """Put a score on the scale of its task: 0 at the low score, 1 at the high one."""
+    """Put a score on the scale of its task: 0 at the low score, 1 at the high one.
+
+    Raises:
+        UsageError: No float is so large.
+    """
     low, high = scale
-    return (score - low) / (high - low)
+    found = (score - low) / (high - low)
+    if not math.isfinite(found):
+        raise UsageError(f"the score {score:g} is out of the scale from {low:g} to {high:g}")
+    return found
 
 
 def _of_csv(path: Path, text: str) -> list[tuple[str, Any, Any]]:

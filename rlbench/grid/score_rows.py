@@ -135,9 +135,9 @@ def _rows_of_json(path: Path, text: str, layout: Layout) -> Iterator[tuple[str, 
     try:
         if path.suffix.lower() != ".json":
             lines = [line for line in text.splitlines() if line.strip()]
-            content: Any = [json.loads(line) for line in lines]
+            content: Any = [_loaded(line, f"line {n} of ") for n, line in enumerate(lines, 1)]
         else:
-            content = json.loads(text)
+            content = _loaded(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is no JSON: {error}") from error
     if isinstance(content, list):
@@ -149,6 +149,24 @@ def _rows_of_json(path: Path, text: str, layout: Layout) -> Iterator[tuple[str, 
         yield from _unnested(path, content, layout)
     else:
         raise UsageError(f"{path} holds {content!r:.40}, expected a list or an object")
+
+
+def _loaded(text: str, where: str = "") -> Any:
+    """Read JSON in which no name is there twice: the last would win without a word."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"{where}it has {twice!r} twice in one object")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except json.JSONDecodeError as error:
+        place = f"{where}it, column {error.colno}" if where else f"line {error.lineno}"
+        raise ValueError(f"{place}: {error.msg}") from error
 
 
 def _unnested(path: Path, content: Mapping[str, Any], layout: Layout) -> Iterator[tuple[str, Row]]:
@@ -195,17 +213,21 @@ def _leaves(path: Path, content: Any, depth: int, *above: str) -> Iterator[tuple
 
 
 def molten(
-    path: Path, table: Sequence[tuple[str, Row]], layout: Layout
+    path: Path, table: Sequence[tuple[str, Row]], layout: Layout, first: int
 ) -> Iterator[tuple[str, Row]]:
-    """Make a row of each score of a wide table; its algorithm is the column."""
-    for place, row in table:
+    """Make a row of each score of a wide table; its algorithm is the column.
+
+    Where no column has seeds, or they are counted anew, the number of the row is the seed of all
+    columns: what one of them lacks moves no other. Only an empty value was not run.
+    """
+    for number, (place, row) in enumerate(table, first):
         seed = layout.columns.get("seed") or next((n for n in row if n in ("", "seed")), None)
         if seed is not None and seed not in row:
             raise UsageError(f"{path}: no column {seed!r}; there are: {', '.join(row)}")
+        at = str(number) if seed is None or layout.renumber else row[seed]
         for name, value in row.items():
-            if name != seed and not is_gap(value):
-                numbered = {} if seed is None else {"seed": row[seed]}
-                yield f"{place}, {name}", {"algorithm": name, "score": value, **numbered}
+            if name != seed and not is_blank(value):
+                yield f"{place}, {name}", {"algorithm": name, "score": value, "seed": at}
 
 
 def are_numbers(name: str, rows: list[Row]) -> bool:
@@ -215,6 +237,11 @@ def are_numbers(name: str, rows: list[Row]) -> bool:
         return bool([float(value) for value in values])
     except (TypeError, ValueError):
         return False
+
+
+def is_blank(value: object) -> bool:
+    """Whether nothing at all stands here."""
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def is_gap(value: object) -> bool:

@@ -16,6 +16,7 @@ from rlbench.grid.score_rows import (
     Layout,
     Row,
     are_numbers,
+    is_blank,
     is_gap,
     is_wide,
     molten,
@@ -41,6 +42,7 @@ class Entry:
         numbers: Key of a result to value; None where it is not a finite number.
         status: ``ok`` or how the run failed.
         why: Why it has no score; empty where it has one.
+        counted: Whether its seed is the number of its row already.
     """
 
     where: str
@@ -50,9 +52,10 @@ class Entry:
     numbers: Mapping[str, float | None]
     status: str
     why: str = ""
+    counted: bool = False
 
 
-def read_scores(path: Path, layout: Layout) -> tuple[list[Entry], list[str]]:
+def read_scores(path: Path, layout: Layout, first: int = 0) -> tuple[list[Entry], list[str]]:
     """Read a file of scores.
 
     A table in which nothing has a known name and all is numbers is read as a wide one. Nested JSON
@@ -62,6 +65,7 @@ def read_scores(path: Path, layout: Layout) -> tuple[list[Entry], list[str]]:
         path: ``.csv`` or ``.tsv`` (with a header), ``.parquet``, ``.json`` (a list of objects, or
             names nested around lists of scores) or ``.jsonl`` (an object a line).
         layout: What is where in it.
+        first: Seed of the first row of a wide table without seeds, or one that is numbered anew.
 
     Returns:
         The entries in the order of the file, and remarks on how they were read.
@@ -75,7 +79,7 @@ def read_scores(path: Path, layout: Layout) -> tuple[list[Entry], list[str]]:
         layout = replace(layout, wide=True)
         remarks.append("read as a wide table: every column is an algorithm, every row a seed")
     if layout.wide:
-        rows = list(molten(path, rows, layout))
+        rows = list(molten(path, rows, layout, first))
     if not rows:
         raise UsageError(f"{path} holds no scores")
     names = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -83,6 +87,8 @@ def read_scores(path: Path, layout: Layout) -> tuple[list[Entry], list[str]]:
         remarks.append(f"the algorithm is called {path.stem!r}, as the file")
     columns = _columns(path, names, [row for _, row in rows], layout)
     entries = [_entry(f"{path.name}, {place}", row, columns, layout.fixed) for place, row in rows]
+    if layout.wide:
+        entries = [replace(entry, counted=True) for entry in entries]
     unused = [repr(name) for name in names if name not in columns.values()]
     return entries, remarks + ([f"not used: {', '.join(unused)}"] if unused else [])
 
@@ -107,11 +113,13 @@ def _columns(path: Path, names: list[str], rows: list[Row], layout: Layout) -> d
     for target, name in wanted.items():
         if name not in names:
             near = nearest(name, names)
-            meant = f"; did you mean {near!r}?" if near else ""
+            meant = f"; did you mean {near!r}?" if near else "."
             there = ", ".join(map(repr, names[:30]))
             raise UsageError(f"{path}: no column {name!r} for {target}{meant} There are: {there}")
     for target in TARGETS:
         if target in wanted or target in layout.fixed or target not in names:
+            continue
+        if target in PARTS and all(is_blank(row.get(target)) for row in rows):
             continue
         if target in _AMBIGUOUS and are_numbers(target, rows):
             continue  # a measured KL, and no controller of it
@@ -148,7 +156,7 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
     elif status != "ok":
         why = f"so says {where}"
     settings = {
-        target.removeprefix(SETTING): _plain(value)
+        target.removeprefix(SETTING): _plain(where, target, value)
         for target, value in said.items()
         if target.startswith(SETTING)
     }
@@ -167,6 +175,15 @@ def _label(where: str, name: str, value: object) -> str:
     text = "" if value is None else str(value).strip()
     if not text:
         raise UsageError(f"{where}: no {name}")
+    return _sound(where, name, text)
+
+
+def _sound(where: str, name: str, text: str) -> str:
+    """Refuse what no file can hold: half of a pair of code points."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"{where}: {name} is {text!r:.60}, which is no valid text") from None
     return text
 
 
@@ -193,13 +210,16 @@ def _seed(where: str, value: object) -> int | None:
             number = None
     if number is None or not number.is_integer() or not 0 <= number < 2**53:
         raise UsageError(
-            f"{where}: seed is {value!r:.40}, expected a whole number; --renumber counts instead"
+            f"{where}: seed is {value!r:.40}, expected a whole number from 0 to 2**53; --renumber "
+            "counts instead"
         )
     return int(number)
 
 
-def _plain(value: object) -> Any:
+def _plain(where: str, name: str, value: object) -> Any:
     """Keep what a setting can hold."""
     if hasattr(value, "item"):
         value = value.item()
-    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+    if value is None or isinstance(value, (int, float, bool)):
+        return value
+    return _sound(where, name, str(value))

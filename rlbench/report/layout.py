@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MISSING = "-"
 PROSE_WIDTH = 80
+_LARGE = 1e12  # larger numbers would put a table out of shape
 
 # formats whose cells end at a bar that is not escaped
 _BAR = {
@@ -152,6 +153,8 @@ def places_by_size(values: Sequence[float]) -> int:
 
 def fixed(value: float, places: int) -> str:
     """Write a number with so many places; zero has no sign."""
+    if abs(value) >= _LARGE:
+        return f"{value:.3g}"
     text = f"{value:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 

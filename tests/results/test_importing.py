@@ -339,7 +339,10 @@ def test_algorithms_can_be_selected_and_be_the_baseline(tmp_path: Path) -> None:
         ("x.csv", "algorithm,seed,score\na,one,1\n", (), "seed is 'one'"),
         ("x.csv", "algorithm,seed,score\na,1.5,1\n", (), "seed is '1.5'"),
         ("x.csv", "algorithm,seed,score\na,-1,1\n", (), "seed is '-1'"),
-        ("x.csv", "algorithm,seed,score\n,1,1\n", (), "line 2: no algorithm"),
+        ("x.csv", "algorithm,seed,score\na,0,1\n,1,1\n", (), "line 3: no algorithm"),
+        ("x.json", '{"A": {"t": [1], "t": [2]}}', (), "'t' twice in one object"),
+        ("x.json", '[{"algorithm": "\\ud800", "score": 1}]', (), "which is no valid text"),
+        ("x.jsonl", '{"score": 1}\n{"score"', (), "line 2 of it, column"),
         ("x.csv", "algorithm,status,score\na,fine,1\n", (), "unknown status"),
         ("x.csv", LONG, ("--levels", "task"), "--levels is for nested JSON"),
         ("x.json", "{", (), "is no JSON"),
@@ -413,3 +416,55 @@ def test_on_a_scale_more_is_better_whatever_way_it_goes(tmp_path: Path) -> None:
     (tmp_path / "scale.csv").write_text("task,low,high\none,0,100\n", "utf-8")
     refused, _ = import_text(tmp_path, "x.csv", text, *flags)
     assert "turn one of them round" in refusal(refused)
+
+
+def test_in_a_wide_table_a_gap_moves_no_other_seed(tmp_path: Path) -> None:
+    result, out = import_text(tmp_path, "x.csv", "A,B,C\n1,nan,\n2,2,2\n4,4,4\n")
+    assert result.exit_code == 0, result.output
+    found = scores(out)
+    assert [found["B", "", seed] for seed in range(3)] == [None, 2, 4]  # it failed at seed 0
+    assert {seed for name, _, seed in found if name == "C"} == {1, 2}  # it did not run there
+
+
+def test_wide_tables_are_numbered_on_by_their_rows(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("A,B\n1,\n2,20\n", "utf-8")
+    (tmp_path / "2.csv").write_text("A,B\n3,30\n", "utf-8")
+    files = (tmp_path / "1.csv", tmp_path / "2.csv")
+    assert rlbench("import", *files, "-o", tmp_path / "out", "--renumber").exit_code == 0
+    assert scores(tmp_path / "out") == {
+        ("A", "", 0): 1,
+        ("A", "", 1): 2,
+        ("A", "", 2): 3,
+        ("B", "", 1): 20,
+        ("B", "", 2): 30,
+    }
+
+
+@pytest.mark.parametrize(("direction", "floor"), [("lower", "0"), ("lower", "1"), ("higher", "3")])
+def test_a_floor_that_would_let_failures_win_is_refused(
+    tmp_path: Path, direction: str, floor: str
+) -> None:
+    text = "algorithm,seed,score\nA,0,nan\nB,0,1\nB,1,3\n"
+    flags = ("--direction", direction, "--floor", floor)
+    result, out = import_text(tmp_path, "x.csv", text, *flags)
+    assert "a failed run would win" in refusal(result)
+    assert not out.exists()
+
+
+def test_an_export_can_be_imported(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,task,seed,score\na,t,0,1\nb,t,0,2\n")
+    assert rlbench("export", out, "--to", tmp_path / "y.csv").exit_code == 0
+    assert rlbench("import", tmp_path / "y.csv", "-o", tmp_path / "again").exit_code == 0
+    assert scores(tmp_path / "again") == scores(out)
+
+
+def test_a_metric_that_nobody_has_is_nothing_to_show(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na,0,1\na,1,2\n")
+    result = rlbench("table", out, "--metric", "kl_nats")
+    assert result.exit_code == 3
+    assert "no result has kl_nats; there are: score" in result.stderr
+
+
+def test_scores_without_end_keep_tables_in_shape(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na,0,1e300\na,1,2e300\n")
+    assert max(map(len, rlbench("table", out).stdout.splitlines())) <= 80
