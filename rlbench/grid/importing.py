@@ -158,9 +158,10 @@ def write(
         Each run with what became of it, as it happens; ``conflict`` means that nothing is written.
 
     Raises:
-        UsageError: Results can't be written there.
+        UsageError: Results can't be written there, or others are there that go another way.
     """
     store.check_writable()
+    _check_same_way(runs, store)
     there = set(store.names())
     verdicts = [_compared(run, store) if run.run_id in there else "new" for run in runs]
     if not overwrite and "conflict" in verdicts:
@@ -180,6 +181,30 @@ def write(
             write_json(folder / SPEC, run.spec)
             write_json(folder / RESULT, run.result)
         yield run, "replaced" if verdict == "conflict" else "new"
+
+
+def _check_same_way(runs: Sequence[Foreign], store: Store) -> None:
+    """Refuse scores beside those of a task that go the other way, or are on another scale."""
+    ways = {_task_of(run.spec): (_way(run.spec), run.where) for run in runs}
+    for record in store.read():
+        if not is_foreign(record) or record.spec is None:
+            continue
+        way, where = ways.get(_task_of(record.spec), (None, ""))
+        if way is not None and way != _way(record.spec):
+            raise UsageError(
+                f"{store.root} has scores of that task that go another way ({record.run_id}: "
+                f"{_way(record.spec)}; {where}: {way}); name another folder with -o"
+            )
+
+
+def _task_of(spec: Mapping[str, Any]) -> str:
+    return str(spec["components"].get("task", {}).get("label", ""))
+
+
+def _way(spec: Mapping[str, Any]) -> str:
+    scale = spec.get("scale")
+    on = f", on the scale {scale}" if scale else ""
+    return f"{spec.get('direction', 'higher')} is better{on}"
 
 
 def _compared(run: Foreign, store: Store) -> What:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlbench.stats import Difference, Interval
 
 WORSE, NOT_WORSE, SAME, OPEN = "worse", "ok", "same", "open"
-NOT_TESTABLE, ABSENT = "n/a", "absent"
+NOT_TESTABLE, ABSENT, FAILS = "n/a", "absent", "fails"
 _GONE = "not in the new results"
 
 
@@ -39,7 +39,8 @@ class Verdict:
         simultaneous: Interval, for all cells at once, of the gain beyond what is tolerated: the
             difference with the margin added where more is better, taken off where less is.
         mark: ``worse``; ``ok``, not shown to be worse; ``same``, the same numbers; ``open``, not
-            proved to be no worse, where a proof was asked for; ``n/a``, no test; ``absent``.
+            proved to be no worse, where a proof was asked for; ``fails``, seeds fail that ended
+            well before, and nothing says what that is worth; ``n/a``, no test; ``absent``.
         reason: Why there is no test; empty where there is one.
     """
 
@@ -56,7 +57,7 @@ class Verdict:
     @property
     def passes(self) -> bool:
         """Whether this cell lets the gate open."""
-        return self.mark in (NOT_WORSE, SAME, NOT_TESTABLE)
+        return self.mark in (NOT_WORSE, SAME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ class Gate:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is worse, or missing, or open where a proof was asked for."""
+        """Whether every cell was judged, and none is worse, or open where a proof is needed."""
         return all(verdict.passes for verdict in self.verdicts)
 
     @property
@@ -155,7 +156,7 @@ def _verdict(
     unknown = OPEN if proof else NOT_TESTABLE
     found = replace(found, seeds=pairs.seeds, reason=judged.reason, mark=unknown)
     if not pairs.ours:
-        return found
+        return replace(found, mark=FAILS) if _fails_now(found) else found
     found = replace(found, difference=paired_difference(pairs.ours, pairs.theirs, level))
     if pairs.ours == pairs.theirs:
         return replace(found, mark=SAME, reason="")
@@ -168,6 +169,12 @@ def _verdict(
     if proof and mark == NOT_WORSE and not _is_proved(judged, pairs.sign):
         mark = OPEN
     return replace(found, p=judged.p, simultaneous=judged.simultaneous, mark=mark)
+
+
+def _fails_now(found: Verdict) -> bool:
+    """Whether a seed failed that ended well before."""
+    well = {seed.number for seed in found.old.ok}
+    return found.new is not None and any(seed.number in well for seed in found.new.failed)
 
 
 def _is_proved(judged: Judgement, sign: int) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.report import layout, tables
 from rlbench.report.folding import fold
-from rlbench.report.gate import ABSENT, NOT_TESTABLE, OPEN, SAME, WORSE, Gate, Verdict
+from rlbench.report.gate import ABSENT, FAILS, NOT_TESTABLE, OPEN, SAME, WORSE, Gate, Verdict
 from rlbench.report.spelling import printable, spell_seeds
 
 if TYPE_CHECKING:
@@ -61,8 +61,14 @@ def headline(gate: Gate) -> str:
     total = len(gate.verdicts)
     if not stopped:
         return f"gate open: none of {total} {_cells_word(total)} is shown to be worse"
-    counts = {mark: sum(one.mark == mark for one in stopped) for mark in (WORSE, ABSENT, OPEN)}
-    words = {WORSE: "worse", ABSENT: "not there", OPEN: "not proved to be no worse"}
+    words = {
+        WORSE: "worse",
+        FAILS: "failing",
+        ABSENT: "not there",
+        OPEN: "not proved to be no worse",
+        NOT_TESTABLE: "not judged",
+    }
+    counts = {mark: sum(one.mark == mark for one in stopped) for mark in words}
     said = ", ".join(f"{count} {words[mark]}" for mark, count in counts.items() if count)
     return f"gate closed: {said}, of {total} {_cells_word(total)}"
 
@@ -86,7 +92,7 @@ def remarks(gate: Gate) -> list[str]:
             for which, cell in (("old", one.old), ("new", one.new))
             if cell.failed
         ]
-        if failed:
+        if failed and one.difference is not None:
             lines.append(f"{one.name}: failed seeds count with the floor: {', '.join(failed)}.")
     if gate.added:
         lines.append(f"Only in the new results: {', '.join(gate.added)}.")

@@ -11,7 +11,7 @@ from rlbench.grid.reading import COLUMNS, read_object
 from rlbench.grid.store import LOCK, SCHEMA, VERIFIED
 from rlbench.report.cells import error_line
 from rlbench.report.prose import two_columns, wrap
-from rlbench.report.spelling import spelled
+from rlbench.report.spelling import printable, spelled
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def run_text(record: Record, registry: Registry, width: int = 80) -> str:
         ("files", _files(record)),
     ]
     texts = [
-        f"{title}\n{two_columns(rows, width)}" if title else two_columns(rows, width)
+        f"{title}\n{_sound(rows, width)}" if title else _sound(rows, width)
         for title, rows in blocks
         if rows
     ]
@@ -95,7 +95,15 @@ def comparison_text(one: Record, other: Record, width: int = 80) -> str:
 
 
 def _differences(title: str, found: Sequence[Difference], width: int) -> str:
-    return f"{title} (first | second)\n{two_columns(list(found), width)}"
+    return f"{title} (first | second)\n{_sound(found, width)}"
+
+
+def _sound(rows: Sequence[tuple[str, str]], width: int) -> str:
+    """Lay out what files say: it may hold what moves a terminal's cursor."""
+    return two_columns(
+        [(printable(name), "\n".join(map(printable, text.splitlines()))) for name, text in rows],
+        width,
+    )
 
 
 def _state(record: Record) -> Rows:
@@ -199,7 +207,7 @@ def _repeat(record: Record, registry: Registry, width: int) -> str:
     """Write the command, and what stands against it."""
     if (record.spec or {}).get(MADE_ELSEWHERE):
         origin = _mapping(record.result or {}, "provenance").get("imported", "an unknown file")
-        return f"made elsewhere; imported from {origin}"
+        return printable(f"made elsewhere; imported from {origin}")
     text = f"repeat exactly this run\n  {repeat.shell(repeat.command(record))}"
     changed = repeat.changed(registry, record.spec or {})
     absent = repeat.not_here(record)

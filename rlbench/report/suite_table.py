@@ -128,7 +128,8 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
         chance = ", P(best) how often it is the best" if "P(best)" in shown else ""
         paragraphs.append(
             f"rank: mean over tasks among the rows that have all{chance}, when seeds are drawn "
-            "anew. It describes these rows and is no test; other rows give other ranks."
+            "anew. It describes these rows and is no test; other rows give other ranks. Drawn "
+            "anew, ranks move to the middle: one may lie at the end of its interval, or beyond."
         )
     paragraphs.append(f"Tasks: {_listed(suite.tasks)}.")
     return paragraphs

@@ -131,8 +131,8 @@ def test_a_seed_that_fails_now_scores_the_floor(tmp_path: Path) -> None:
     assert any("failed seeds count with the floor: new 1" in note for note in document["notes"])
 
 
-def test_where_the_floor_is_unknown_nothing_is_judged(tmp_path: Path) -> None:
-    old = folder(tmp_path / "old", {"a": [0.5, 0.6]})
+def test_where_seeds_failed_before_and_no_floor_is_known_nothing_is_judged(tmp_path: Path) -> None:
+    old = folder(tmp_path / "old", {"a": [0.5, None]})
     new = folder(tmp_path / "new", {"a": [0.5, None]})
     result = rlbench("gate", old, new)
     assert result.exit_code == 3
@@ -225,3 +225,18 @@ def test_rows_are_one_line_each_and_fit_eighty_columns(tmp_path: Path) -> None:
     assert max(map(len, rlbench("gate", *folders).stdout.splitlines())) <= 80
     github = rlbench("gate", *folders, "--format", "github").stdout.split("\n\n")[0].splitlines()
     assert len({line.replace("\\|", "").count("|") for line in github}) == 1
+
+
+def test_seeds_that_fail_now_close_it_also_where_no_floor_is_known(tmp_path: Path) -> None:
+    new = gate(tmp_path, {"a": [None] * 5, "b": OLD["b"]}, "--format", "csv")
+    assert (new.exit_code, marks(new)) == (1, {"a": "fails", "b": "same"})
+    assert "1 failing" in new.stderr
+    assert "count with the floor" not in new.stderr
+
+
+def test_a_cell_that_can_not_be_judged_closes_it(tmp_path: Path) -> None:
+    new = gate(tmp_path, {"a": OLD["a"][:1], "b": OLD["b"]}, "--format", "csv")
+    assert (new.exit_code, marks(new)) == (0, {"a": "same", "b": "same"})
+    new = rlbench("gate", tmp_path / "old", folder(tmp_path / "other", {"a": [0.1], "b": OLD["b"]}))
+    assert new.exit_code == 1
+    assert "1 not judged, of 2 cells" in new.stderr

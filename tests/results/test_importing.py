@@ -468,3 +468,18 @@ def test_a_metric_that_nobody_has_is_nothing_to_show(tmp_path: Path) -> None:
 def test_scores_without_end_keep_tables_in_shape(tmp_path: Path) -> None:
     _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na,0,1e300\na,1,2e300\n")
     assert max(map(len, rlbench("table", out).stdout.splitlines())) <= 80
+
+
+def test_one_task_goes_one_way_in_a_folder(tmp_path: Path) -> None:
+    text = "algorithm,seed,score\na,0,1\n"
+    import_text(tmp_path, "x.csv", text)
+    result, _ = import_text(tmp_path, "x.csv", text, "--direction", "lower")
+    assert "go another way" in refusal(result)
+
+
+def test_what_a_file_says_moves_no_cursor(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,seed,score\na\x1b[31mb,0,1\n")
+    (record,) = Store(out).read()
+    shown = rlbench("show", "run", record.run_id, "-o", out).stdout
+    assert "\x1b" not in shown
+    assert "a\\x1b[31mb" in shown
