@@ -50,7 +50,17 @@ only cells whose comparison is still open get more.
   rlbench race -l clip -l pg --anytime -s 100-149
 Typed again, it goes on where it was, and decides the same."""
 )
-@flags.grid
+@flags.file
+@flags.axes(selecting=False)
+@click.option(
+    "-s",
+    "--seeds",
+    multiple=True,
+    help=f"Pool of seeds, in their order: 50-99 or 0,3,7; repeatable.  [default: 0-{POOL - 1}]",
+)
+@flags.settings
+@flags.out
+@flags.plugin
 @flags.execution
 @click.option(
     "--baseline",
@@ -63,7 +73,7 @@ Typed again, it goes on where it was, and decides the same."""
     cls=Once,
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"The pool is seeds 0 to N-1.  [default: {POOL}, without -s]",
+    help="The pool is seeds 0 to N-1.",
 )
 @click.option(
     "--looks",
@@ -125,6 +135,7 @@ def race(
     from rlbench.grid.store import Store
     from rlbench.report.race import course, forecast, scores, seen_text
     from rlbench.report.race_table import progress
+    from rlbench.report.spelling import printable
     from rlbench.report.tables import check_format
 
     check_format(format_)
@@ -146,7 +157,7 @@ def race(
     seen = enter(request.out, made.plan, _complete(made.planned, store), dry=dry_run)
     costs = forecast(made, store, workers=slots, seen=seen)
     if dry_run:
-        emit("\n".join(costs))
+        emit("\n".join(map(printable, costs)))
         return 0
     _say_all(costs if not quiet else [f"warning: {seen_text(seen)}"] if seen else [])
     raced = race(

@@ -114,7 +114,7 @@ def _of_the_rule(plan: RacePlan, sign: str) -> str:
         level = percents(round(1 - plan.nominal, 4))
         rule = (
             f"{plan.looks} looks are planned, one after every {plan.stops.step} seeds; each takes "
-            f"the paired t interval at {level} (Pocock{shared})"
+            f"the paired t interval at {level} (Pocock's rule, exact for t{shared})"
         )
     else:
         rule = (
@@ -124,7 +124,8 @@ def _of_the_rule(plan: RacePlan, sign: str) -> str:
     return (
         f"verdict: better or worse where the interval excludes 0{equivalent}; the first look that "
         f"decides counts. {rule}. Chance of any wrong claim in the whole race: at most "
-        f"{plan.alpha:g} for differences that are near normal."
+        f"{plan.alpha:g} for differences that are near normal; failures so rare that none has "
+        "shown are in no interval."
     )
 
 
