@@ -139,8 +139,7 @@ def race(
     from rlbench.report.tables import check_format
 
     check_format(format_)
-    if anytime and looks is not None:
-        raise UsageError("--looks plans looks, --anytime looks after every seed; give one of them")
+    _check_looks(looks, anytime=anytime)
     request = _with_pool(given, max_seeds, quiet=quiet)
     store, slots = Store(request.out), request.how["workers"] or cores()
     made = course(
@@ -218,6 +217,11 @@ def _with_pool(given: Mapping[str, Any], most: int | None, *, quiet: bool) -> Re
         return request
     grid = replace(request.grid, seeds=list(range(POOL)))
     return replace(request, grid=grid, specs=grid.expand(request.registry))
+
+
+def _check_looks(looks: int | None, *, anytime: bool) -> None:
+    if anytime and looks is not None:
+        raise UsageError("--looks plans looks, --anytime looks after every seed; give one of them")
 
 
 def _check_budget(budget: int | None, first: int) -> None:
