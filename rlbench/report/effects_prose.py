@@ -69,7 +69,11 @@ def legend(found: Effects, sign: str = "±", *, contrasts_only: bool = False) ->
             f"mean: {averaging}; then over seeds, {spread}. diff: of two levels, likewise{diff}"
         ]
     if any(len(effect.factors) == 2 for effect in effects):
-        lines.append("(a - b) x (c - d): a - b at c, less a - b at d; 0 where effects add up.")
+        more = any(len(one.grid.factors) > 2 for one in found.tasks)
+        lines.append(
+            "(a - b) x (c - d): a - b at c, less a - b at d; 0 where effects add up."
+            f"{' Interactions of three factors or more are not looked at.' if more else ''}"
+        )
     lines += _of_tests(family, effects, sign, contrasts_only=contrasts_only)
     if contrasts_only:
         return lines

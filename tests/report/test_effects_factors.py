@@ -232,6 +232,11 @@ def test_simple_effects_are_those_at_each_level_of_the_other_factor() -> None:
     assert "loss within estimator" in text_of(CROSSED, simple=True)
 
 
+def test_it_is_said_that_interactions_of_three_are_not_looked_at() -> None:
+    assert "of three factors or more are not looked at" in text_of(CROSSED)
+    assert "of three factors" not in text_of(CROSSED, "loss", "estimator")
+
+
 def test_simple_effects_are_in_the_family_only_where_they_are_asked_for() -> None:
     sizes = [
         effects(cells(CROSSED), **more).family.size
