@@ -167,6 +167,21 @@ def test_tasks_of_two_directions_need_a_scale() -> None:
     assert found.grid.metric.higher
 
 
+def test_on_one_scale_more_is_better_where_less_was() -> None:
+    made = [
+        run
+        for turn, (e, t, mean) in enumerate(
+            (("a", "t1", 8.0), ("b", "t1", 6.0), ("a", "t2", 30.0), ("b", "t2", 20.0))
+        )
+        for run in cell(mean, turn, estimator=e, task=t, spec={"direction": "lower"})
+    ]
+    found = of(made, across_tasks=True, scales={"t1": (10.0, 0.0), "t2": (100.0, 0.0)})
+    # b is better: 0.4 - 0.2 and 0.8 - 0.7
+    assert estimates(found, "estimator") == {"b-a": pytest.approx(0.15)}
+    (one,) = found.effects[0].contrasts
+    assert one.judgement.verdict == "+"
+
+
 def test_the_task_as_a_factor_has_to_be_asked_for() -> None:
     with pytest.raises(UsageError, match="with --across-tasks the task is a factor"):
         of(TASKS, "task")
@@ -230,6 +245,18 @@ def test_simple_effects_are_those_at_each_level_of_the_other_factor() -> None:
         "c-p@b": pytest.approx(0.5),
     }
     assert "loss within estimator" in text_of(CROSSED, simple=True)
+
+
+def test_columns_of_the_crossed_table_stand_under_their_names() -> None:
+    made = []
+    for turn, ((e, k), mean) in enumerate(MEANS.items()):  # the best ones are last in the alphabet
+        made += cell(mean, turn, estimator={"a": "z"}.get(e, e), loss={"c": "y"}.get(k, k))
+    lines = effects_table(effects(cells(made))).splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("estimator \\ loss"))
+    assert lines[at].split() == ["estimator", "\\", "loss", "y", "p", "all"]
+    row = [part for part in lines[at + 2].split() if "±" not in part]
+    assert row[0] == "z"
+    assert [float(part) for part in row[1:]] == pytest.approx([0.8, 0.5, 0.65], abs=0.006)
 
 
 def test_it_is_said_that_interactions_of_three_are_not_looked_at() -> None:
