@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError
@@ -251,40 +250,18 @@ def _without_base_policy(
     odd = store.blocked_base_policies()
     if not odd:
         return set()
+    from rlbench.training.base_policy import base_policy_name  # loads torch
+
     names = [run.run_id for run in planned]
     to_do = [
         run
         for run, record in zip(planned, store.records(names), strict=True)
         if not record.complete
     ]
-    needed = {run.run_id: _base_policy(run.spec) for run in to_do}
+    needed = {run.run_id: base_policy_name(run.spec) for run in to_do}
     for name in sorted(odd.keys() & set(needed.values())):
         note(odd[name])
     return {run_id for run_id, name in needed.items() if name in odd}
-
-
-class _Asked(Exception):  # noqa: N818 - no error, but the answer
-    """The name of a file."""
-
-
-class _Nowhere:
-    """Stands for the folder of base policies, and tells which file is looked for in it."""
-
-    def __truediv__(self, name: str) -> None:
-        raise _Asked(name)
-
-
-def _base_policy(spec: RunSpec) -> str:
-    """Name the base policy of a run, by asking for it where there is none."""
-    from rlbench.training.base_policy import load_base_policy  # loads torch, and is seldom needed
-
-    nothing: Any = None
-    recorder: Any = SimpleNamespace(base_folder=_Nowhere())
-    try:
-        load_base_policy(spec, nothing, nothing, recorder)
-    except _Asked as asked:
-        return str(asked).removesuffix(".pt")
-    return ""
 
 
 def _read_back(store: Store, planned: Sequence[Planned]) -> list[Record]:

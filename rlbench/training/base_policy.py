@@ -43,6 +43,12 @@ def precision(settings: Settings) -> torch.dtype:
     return {"float32": torch.float32, "float64": torch.float64}[settings.precision]
 
 
+def base_policy_name(spec: RunSpec) -> str:
+    """Name the base policy of a run, by a hash of all that decides its weights."""
+    text = json.dumps(_content(spec), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def load_base_policy(spec: RunSpec, task: Task, model: Any, recorder: Recorder) -> Any:
     """Get the base policy of a run, from the cache or by training it.
 
@@ -62,7 +68,7 @@ def load_base_policy(spec: RunSpec, task: Task, model: Any, recorder: Recorder) 
         RunError: If the policy does not reach ``base_score`` within ``base_updates``.
     """
     content = _content(spec)
-    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    key = base_policy_name(spec)
     path = recorder.base_folder / f"{key}.pt"
     path.parent.mkdir(parents=True, exist_ok=True)
     seed_everything("base", content["seed"])

@@ -12,10 +12,11 @@ from click.testing import CliRunner
 
 import rlbench
 from rlbench.cli import cli
-from rlbench.grid import launch
+from rlbench.grid.launch import plan
 from rlbench.grid.request import ask
 from rlbench.grid.store import Store, obstacle
 from rlbench.plugin.loading import load
+from rlbench.training import base_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,31 +54,9 @@ def test_other_runs_go_on_and_each_thing_in_the_way_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    runs = tmp_path / "out" / "runs"
-    runs.mkdir(parents=True)
     grid = planned()
-    places: dict[str, tuple[Callable[[Path], None], str]] = {
-        "": (file, "a file"),
-        "/": (link, "a link to nowhere"),
-        "lock": (folder, "a folder"),
-        "result.json": (os.mkfifo, "a FIFO"),
-        "spec.json": (link, "a link to nowhere"),
-        "metrics.csv": (folder, "a folder"),
-        ".result.json.new": (folder, "a folder"),
-    }
-    expected, made = [], []
-    for run_id, (name, (make, sort)) in zip(
-        (run.run_id for run in grid), places.items(), strict=False
-    ):
-        place = runs / run_id if name in ("", "/") else runs / run_id / name
-        place.parent.mkdir(exist_ok=True)
-        make(place)
-        made.append(place)
-        belongs = "the folder" if place.parent == runs else "a file"
-        said = f"{place.relative_to(tmp_path)} is {sort}, where {belongs} "
-        of = "of a run" if place.parent == runs else "of the run"
-        expected.append(f"warning: {said}{of} belongs{WHAT_TO_DO}")
-    lock = tmp_path / "out" / "base" / f"{launch._base_policy(grid[7].spec)}.lock"
+    made, expected = things_in_the_way(tmp_path / "out" / "runs", [run.run_id for run in grid])
+    lock = tmp_path / "out" / "base" / f"{base_policy.base_policy_name(grid[7].spec)}.lock"
     lock.mkdir(parents=True)
     policies = (
         f"warning: {lock.relative_to(tmp_path)} is a folder, where the base policy of some runs or "
@@ -115,11 +94,36 @@ def test_other_runs_go_on_and_each_thing_in_the_way_is_one_line(
     assert "1 done, 8 missing, 0 failed." in CliRunner().invoke(cli, ["plan", *COMMAND]).stdout
 
 
+def things_in_the_way(runs: Path, names: list[str]) -> tuple[list[Path], list[str]]:
+    """Put something else where each run or a file of it belongs; give what is to be said of it."""
+    runs.mkdir(parents=True)
+    places: dict[str, tuple[Callable[[Path], None], str]] = {
+        "": (file, "a file"),
+        "/": (link, "a link to nowhere"),
+        "lock": (folder, "a folder"),
+        "result.json": (os.mkfifo, "a FIFO"),
+        "spec.json": (link, "a link to nowhere"),
+        "metrics.csv": (folder, "a folder"),
+        ".result.json.new": (folder, "a folder"),
+    }
+    made, said = [], []
+    for run_id, (name, (make, sort)) in zip(names, places.items(), strict=False):
+        place = runs / run_id if name in ("", "/") else runs / run_id / name
+        place.parent.mkdir(exist_ok=True)
+        make(place)
+        made.append(place)
+        whole = place.parent == runs
+        belongs = "the folder of a run" if whole else "a file of the run"
+        shown = place.relative_to(runs.parent.parent)
+        said.append(f"warning: {shown} is {sort}, where {belongs} belongs{WHAT_TO_DO}")
+    return made, said
+
+
 def planned() -> list[Planned]:
     """Name the runs of the command, in the order of their seeds."""
     settings = [f"{name}={value}" for name, value in TINY.items()]
     request = ask(None, load=load, axes={}, settings=settings, seeds="0-8", plugins=(), how={})
-    return launch.plan(request.specs)
+    return plan(request.specs)
 
 
 @pytest.mark.parametrize("place", ["out", "out/runs", "out/base"])
@@ -199,7 +203,7 @@ def test_merge_and_rm_leave_what_is_in_the_way(tmp_path: Path, write_run) -> Non
 def test_python_hears_of_a_base_policy_that_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_base_policy", lambda spec: f"{spec.seed:016x}")
+    monkeypatch.setattr(base_policy, "base_policy_name", lambda spec: f"{spec.seed:016x}")
     place = tmp_path / "base" / f"{3:016x}.pt"
     place.mkdir(parents=True)
     (place.parent / "mine").mkdir()
