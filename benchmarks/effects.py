@@ -9,7 +9,6 @@ promise is broken.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from simulation import ALPHA, RHO, TARGET, Line
+from promises import ALPHA, RHO, Line, report
 
 from rlbench.grid.store import Record
 from rlbench.report.cells import cells
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from rlbench.stats import Interval
 
-HEADING = "## What `rlbench effects` makes of it"
 SPREAD = 0.05  # standard deviation of a cell's scores over its seeds
 KINDS = ("estimator", "loss", "kl")
 OTHERS = {"reward": "true", "model": "lstm"}
@@ -224,50 +222,26 @@ def _holds(interval: Interval, truth: float) -> bool:
     )
 
 
-def replaced(before: str, section: str) -> str:
-    """Put the section in the place of the old one, or at the end."""
-    head, found, rest = before.partition(HEADING)
-    _, following, tail = rest.partition("\n## ") if found else ("", "", "")
-    parts = [head.rstrip("\n"), section.rstrip("\n")]
-    if following:
-        parts.append(f"## {tail}".rstrip("\n"))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def main() -> int:
-    """Print the tables, write them down, and say whether every promise was kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=400, help="simulations a line")
-    parser.add_argument("--output", type=Path, default=TARGET)
-    arguments = parser.parse_args()
-    text = [
-        HEADING,
-        "",
-        f"Written by `python benchmarks/effects.py`: {arguments.runs} made-up grids a line (half "
-        "as many for effects that are there, ten times as many for best partners), the whole way "
-        "from records of runs to verdicts; all "
-        f"contrasts of a grid are one family. Correlation {RHO} between cells at one seed.",
-    ]
-    broken = 0
-    for part, runs in (
-        (nulls, arguments.runs),
-        (other_effects, arguments.runs),
-        (power, max(arguments.runs // 2, 1)),
-        (partners, 10 * arguments.runs),  # a rate near its bound: cheap, and needs precision
-        (best_against_best, 10 * arguments.runs),
-    ):
-        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
-        text += ["", f"### {title[0].upper()}{title[1:]}", ""]
-        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
-        for line in part(runs):
-            text.append(str(line))
-            broken += not line.kept
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    arguments.output.write_text(replaced(before, "\n".join(text)), encoding="utf-8")
-    return int(broken > 0)
-
+INTRODUCTION = (
+    "Written by `python benchmarks/effects.py`: {runs} made-up grids a line (half as many for "
+    "effects that are there, ten times as many for best partners), the whole way from records "
+    "of runs to verdicts; all contrasts of a grid are one family. "
+    f"Correlation {RHO} between cells at one seed."
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        report(
+            "## What `rlbench effects` makes of it",
+            INTRODUCTION,
+            {
+                nulls: 1,
+                other_effects: 1,
+                power: 0.5,
+                partners: 10,  # a rate near its bound: cheap, and needs precision
+                best_against_best: 10,
+            },
+            runs=400,
+            about=__doc__,
+        )
+    )

@@ -9,15 +9,14 @@ claim is any comparison that is better or worse. The tables are printed and writ
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from promises import ALPHA, RHO, Line, report
 from scipy.special import ndtr
-from simulation import ALPHA, CELLS, RACE, RHO, TARGET, Line
+from simulation import CELLS
 
 from rlbench.grid.race import BETTER, EQUIVALENT, WORSE, Pair, RacePlan, decide
 
@@ -158,36 +157,18 @@ def power(runs: int) -> Iterable[Line]:
         yield Line(what=str(case), rate=hits / runs, runs=runs, note=note)
 
 
-def main() -> int:
-    """Print the tables, write them down, and say whether every promise was kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=2000, help="simulations a line")
-    parser.add_argument("--output", type=Path, default=TARGET)
-    arguments = parser.parse_args()
-    text = [
-        RACE,
-        "",
-        f"Written by `python benchmarks/race.py`: {arguments.runs} made-up races a line, through "
-        "the function that judges them in the command.",
-    ]
-    broken = 0
-    for part in (claims, far_from_normal, false_equivalence, power):
-        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
-        text += ["", f"### {title[0].upper()}{title[1:]}", ""]
-        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
-        for line in part(arguments.runs):
-            text.append(str(line))
-            broken += not line.kept
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    before, _, rest = before.partition(RACE)
-    _, after, others = rest.partition("\n## ")  # sections that other programs wrote
-    kept = [f"{after}{others}".rstrip("\n")] if after else []
-    whole = [before.rstrip("\n"), "", *text, *kept]
-    arguments.output.write_text("\n".join(whole) + "\n", encoding="utf-8")
-    return int(broken > 0)
-
+INTRODUCTION = (
+    "Written by `python benchmarks/race.py`: {runs} made-up races a line, through the function "
+    "that judges them in the command."
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        report(
+            "## What `rlbench race` makes of it",
+            INTRODUCTION,
+            dict.fromkeys((claims, far_from_normal, false_equivalence, power), 1.0),
+            runs=2000,
+            about=__doc__,
+        )
+    )

@@ -8,14 +8,12 @@ is known. It takes about two minutes on one core, and leaves with status 1 when 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from promises import ALPHA, RHO, Line, report
 from scipy.special import ndtri
 
 from rlbench import stats
@@ -25,50 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ALPHA = 0.05
-RHO = 0.7  # correlation between two cells at one seed
 CELLS = 5  # compared with the baseline
-TARGET = Path(__file__).with_name("statistics.md")
-VERDICTS = "## What `rlbench compare` makes of it"  # from here on verdicts.py writes
-RACE = "## What `rlbench race` makes of it"  # and from here on race.py
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One promise with what was measured.
-
-    Attributes:
-        what: What was simulated.
-        rate: Share of the simulations in which it happened.
-        runs: Number of simulations.
-        least: Smallest rate that keeps the promise.
-        most: Largest rate that keeps it.
-        note: What else was measured.
-    """
-
-    what: str
-    rate: float
-    runs: int
-    least: float = 0.0
-    most: float = 1.0
-    note: str = ""
-
-    @property
-    def kept(self) -> bool:
-        """Whether the promise was kept, but for two standard errors above ``most``."""
-        return (
-            self.least
-            <= self.rate
-            <= self.most + 2 * math.sqrt(self.most * (1 - self.most) / self.runs)
-        )
-
-    def __str__(self) -> str:
-        promise = f"at least {self.least:g}" if self.least else f"at most {self.most:g}"
-        if self.least == 0 and self.most == 1:
-            promise = "none"
-        error = math.sqrt(self.rate * (1 - self.rate) / self.runs)
-        mark = "yes" if self.kept else "**no**"
-        return f"| {self.what} | {self.rate:.3f} ± {error:.3f} | {promise} | {mark} | {self.note} |"
 
 
 def differences(rng: np.random.Generator, n: int, shift: float = 0.0) -> NDArray[np.float64]:
@@ -215,36 +170,19 @@ def _share(hits: list[bool]) -> float:
     return sum(hits) / len(hits)
 
 
-def main() -> int:
-    """Print the tables, write them down, and say whether every promise was kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=4000, help="simulations a line")
-    parser.add_argument("--output", type=Path, default=TARGET)
-    arguments = parser.parse_args()
-    text = [
-        "# What the statistics promise, simulated",
-        "",
-        f"Written by `python benchmarks/simulation.py`: {arguments.runs} simulations a line (a "
-        f"quarter for suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false "
-        "positive rate may exceed its promise by two standard errors.",
-    ]
-    broken = 0
-    for part in (coverage, false_positives, power):
-        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
-        text += ["", f"## {title[0].upper()}{title[1:]}", ""]
-        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
-        for line in part(arguments.runs):
-            text.append(str(line))
-            broken += not line.kept
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    _, heading, rest = before.partition(VERDICTS)
-    if heading:
-        text += ["", heading + rest.rstrip("\n")]
-    arguments.output.write_text("\n".join(text) + "\n", encoding="utf-8")
-    return int(broken > 0)
-
+INTRODUCTION = (
+    "Written by `python benchmarks/simulation.py`: {runs} simulations a line (a quarter for "
+    f"suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false positive "
+    "rate may exceed its promise by two standard errors."
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        report(
+            "# What the statistics promise, simulated",
+            INTRODUCTION,
+            dict.fromkeys((coverage, false_positives, power), 1.0),
+            runs=4000,
+            about=__doc__,
+        )
+    )

@@ -10,7 +10,6 @@ core, and leaves with status 1 when a promise is broken.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from simulation import ALPHA, RHO, TARGET, VERDICTS, Line
+from promises import ALPHA, RHO, Line, report
 
 from rlbench.grid.store import Record
 from rlbench.report.baseline import find
@@ -212,36 +211,18 @@ def power(runs: int) -> Iterable[Line]:
         yield Line(what=name, rate=sum(hits) / runs, runs=runs)
 
 
-def main() -> int:
-    """Print the tables, write them down, and say whether every promise was kept."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=2000, help="simulations a line")
-    parser.add_argument("--output", type=Path, default=TARGET)
-    arguments = parser.parse_args()
-    text = [
-        VERDICTS,
-        "",
-        f"Written by `python benchmarks/verdicts.py`: {arguments.runs} made-up tables a line, the "
-        "whole way from records of runs to the marks in the table.",
-    ]
-    broken = 0
-    for part in (claims, untuned, mistuned, power):
-        title = (part.__doc__ or "").splitlines()[0].removeprefix("Measure ").rstrip(".")
-        text += ["", f"### {title[0].upper()}{title[1:]}", ""]
-        text += ["| what | rate | promise | kept | |", "|---|---|---|---|---|"]
-        for line in part(arguments.runs):
-            text.append(str(line))
-            broken += not line.kept
-            sys.stdout.write(f"{line}\n")
-            sys.stdout.flush()
-    before = arguments.output.read_text("utf-8") if arguments.output.exists() else ""
-    before, _, rest = before.partition(VERDICTS)
-    _, after, others = rest.partition("\n## ")  # sections that other programs wrote
-    kept = [f"{after}{others}".rstrip("\n")] if after else []
-    whole = [before.rstrip("\n"), "", *text, *kept]
-    arguments.output.write_text("\n".join(whole) + "\n", encoding="utf-8")
-    return int(broken > 0)
-
+INTRODUCTION = (
+    "Written by `python benchmarks/verdicts.py`: {runs} made-up tables a line, the whole way "
+    "from records of runs to the marks in the table."
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        report(
+            "## What `rlbench compare` makes of it",
+            INTRODUCTION,
+            dict.fromkeys((claims, untuned, mistuned, power), 1.0),
+            runs=2000,
+            about=__doc__,
+        )
+    )
