@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,16 +143,9 @@ def race(
     _check_looks(looks, anytime=anytime)
     request = _with_pool(given, max_seeds, quiet=quiet)
     store, slots = Store(request.out), request.how["workers"] or cores()
-    made = course(
-        plan(request.specs),
-        store,
-        baseline=baseline,
-        load=lambda: flags.load(request.plugins),
-        anytime=anytime,
-        looks=looks,
-        alpha=alpha,
-        margin=margin,
-    )
+    rule: dict[str, Any] = {"looks": looks, "alpha": alpha, "margin": margin, "anytime": anytime}
+    load = partial(flags.load, request.plugins)
+    made = course(plan(request.specs), store, baseline=baseline, load=load, **rule)
     _check_budget(budget, made.plan.stops[0] * len(made.plan.cells))
     seen = enter(request.out, made.plan, _complete(made.planned, store), dry=dry_run)
     costs = forecast(made, store, workers=slots, seen=seen)

@@ -122,8 +122,7 @@ def _check_floor(runs: Sequence[Foreign]) -> None:
     """Refuse a floor by which a failed run would beat every run that ended well."""
     by_task: dict[str, list[Foreign]] = {}
     for run in runs:
-        task = run.spec["components"].get("task", {}).get("label", "")
-        by_task.setdefault(task, []).append(run)
+        by_task.setdefault(_task_of(run.spec), []).append(run)
     for task, of_task in by_task.items():
         floor = of_task[0].result["floor"]
         scores = [s for run in of_task if (s := run.result.get("score")) is not None]
@@ -176,8 +175,6 @@ def write(
             yield run, "there"
             continue
         with store.locked(run.run_id) as folder:
-            if verdict == "conflict":
-                store.clear(run.run_id)
             write_json(folder / SPEC, run.spec)
             write_json(folder / RESULT, run.result)
         yield run, "replaced" if verdict == "conflict" else "new"

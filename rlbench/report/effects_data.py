@@ -7,13 +7,15 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from rlbench.report.cell_data import bounds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlbench.report.effects import Contrast, Effect, Effects, TaskEffects
     from rlbench.report.family import Family, Judgement
     from rlbench.report.partners import Partners
-    from rlbench.stats import Difference, Interval
+    from rlbench.stats import Difference
 
 
 def effect_name(effect: Effect) -> str:
@@ -112,7 +114,7 @@ def _task(found: TaskEffects) -> dict[str, Any]:
             {
                 "levels": dict(zip(mean.factors, mean.levels, strict=True)),
                 "partners": mean.partners,
-                **_bounds("mean", mean.interval),
+                **bounds("mean", mean.interval),
             }
             for mean in found.means
         ],
@@ -140,7 +142,7 @@ def _partners(partners: Partners) -> dict[str, Any]:
             {
                 "level": one.level,
                 "chosen": [dict(zip(partners.others, way, strict=True)) for way in one.chosen],
-                **_bounds("mean", one.interval),
+                **bounds("mean", one.interval),
             }
             for one in partners.levels
         ],
@@ -175,15 +177,5 @@ def _judged(judged: Judgement) -> dict[str, Any]:
 
 
 def _difference(difference: Difference | None) -> dict[str, float | None]:
-    bounds = _bounds("difference", difference.interval if difference else None)
-    return {**bounds, "sd": difference.sd if difference else None}
-
-
-def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """An estimate with its bounds; a degenerate interval has none."""
-    certain = interval is not None and interval.half_width is not None
-    return {
-        name: interval.mid if interval else None,
-        f"{name}_low": interval.low if interval and certain else None,
-        f"{name}_high": interval.high if interval and certain else None,
-    }
+    interval = difference.interval if difference else None
+    return {**bounds("difference", interval), "sd": difference.sd if difference else None}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import warnings
-from contextlib import suppress
 from csv import reader
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from rlbench.errors import UsageError
 from rlbench.grid.reading import COLUMNS, read_bytes
 from rlbench.grid.store import METRICS
 from rlbench.report.frame import results
+from rlbench.report.whole_file import in_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -145,18 +144,13 @@ def write(frame: pd.DataFrame, path: Path) -> None:
     """Write a table to a file, in the format of its ending; the file appears in one step.
 
     Raises:
-        OSError: The disk is full, say. What was there before stays.
+        RlbenchError: It can't be written; the disk is full, say. What was there before stays.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
+    with in_one_step(path) as partial:
         if path.suffix.lower() == ".parquet":
             _one_type_a_column(frame).to_parquet(partial, index=False)
         else:
             partial.write_text(f"{csv(frame)}\n", encoding="utf-8", errors="backslashreplace")
-        partial.replace(path)
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def _one_type_a_column(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlbench.report import tables
 from rlbench.report.baseline import baseline_name, spell_cell
+from rlbench.report.cell_data import bounds
 from rlbench.report.metric import SCORE
 from rlbench.report.notes import shared
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.report.comparison import Comparison, Row
-    from rlbench.stats import Interval
 
 
 def data(comparison: Comparison, below: Sequence[str], format: str) -> str:  # noqa: A002 - as in `tables.table`
@@ -121,12 +121,12 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
         **tables.cell_record(row.cell, comparison.labels),
         **_score(row),
         **_tuned(comparison, row),
-        **_bounds("value", row.score),
+        **bounds("value", row.score),
         "higher_is_better": row.cell.metric.higher,
         "pairs": len(row.seeds),
         "paired_seeds": list(row.seeds),
         "failed_pairs": row.failures,
-        **_bounds("difference", difference.interval if difference else None),
+        **bounds("difference", difference.interval if difference else None),
         "simultaneous_low": simultaneous.low if simultaneous else None,
         "simultaneous_high": simultaneous.high if simultaneous else None,
         "sd": difference.sd if difference else None,
@@ -134,7 +134,7 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
         "p_paired_t": difference.p if difference else None,
         "p_adjusted": row.p,
         "correction": None if row.p is None else _correction(comparison),
-        **_bounds("improvement", row.improvement),
+        **bounds("improvement", row.improvement),
         "verdict": row.verdict,
         "more_seeds": row.more,
         "reason": row.reason or None,
@@ -148,7 +148,7 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
 def _score(row: Row) -> dict[str, Any]:
     """The score at the level of the comparison, or beside another metric its mean alone."""
     if row.cell.metric.key == SCORE.key:
-        return _bounds("score", row.score)
+        return bounds("score", row.score)
     mean = row.cell.mean(SCORE.key)
     return {"score": mean, "score_low": None, "score_high": None, "score_of_ok": mean}
 
@@ -160,13 +160,3 @@ def _tuned(comparison: Comparison, row: Row) -> dict[str, Any]:
     name = comparison.tuning.axis.name
     setting = {} if comparison.tuning.axis.kind else {name: choice.value}
     return {**setting, "tuned": choice.value, "tuned_means": dict(choice.means)}
-
-
-def _bounds(name: str, interval: Interval | None) -> dict[str, float | None]:
-    """An estimate with its bounds; a degenerate interval has none."""
-    certain = interval is not None and interval.half_width is not None
-    return {
-        name: interval.mid if interval else None,
-        f"{name}_low": interval.low if interval and certain else None,
-        f"{name}_high": interval.high if interval and certain else None,
-    }

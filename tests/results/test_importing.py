@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from rlbench import results
 from rlbench.cli import cli
+from rlbench.grid import importing
 from rlbench.grid.store import Store
 from rlbench.report.cells import cells
 
@@ -483,3 +485,22 @@ def test_what_a_file_says_moves_no_cursor(tmp_path: Path) -> None:
     shown = rlbench("show", "run", record.run_id, "-o", out).stdout
     assert "\x1b" not in shown
     assert "a\\x1b[31mb" in shown
+
+
+def test_a_replacement_that_is_killed_loses_no_finished_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "algorithm,seed,score\na,0,1\n"
+    _, out = import_text(tmp_path, "x.csv", text)
+
+    def die(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importing, "write_json", die)
+        stopped, _ = import_text(tmp_path, "x.csv", text.replace("0,1", "0,7"), "--replace")
+    assert stopped.exit_code == 1
+    assert "the same command does the rest" in stopped.stderr
+    assert scores(out) == {("a", "", 0): 1}
+    import_text(tmp_path, "x.csv", text.replace("0,1", "0,7"), "--replace")
+    assert scores(out) == {("a", "", 0): 7}

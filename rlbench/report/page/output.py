@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from rlbench.errors import RlbenchError, UsageError
+from rlbench.errors import UsageError
 from rlbench.grid.reading import what_lies
 from rlbench.report.page.render import MARK
+from rlbench.report.whole_file import in_one_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,15 +49,8 @@ def write(text: str, path: Path, *, force: bool = False) -> None:
         RlbenchError: It can't be written; the disk is full, say. What was there before stays.
     """
     check_path(path, force=force)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
+    with in_one_step(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
-        partial.replace(path)
-    except OSError as error:
-        raise RlbenchError(f"{path} can't be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def _is_ours(path: Path) -> bool:

@@ -7,12 +7,13 @@ import html
 import io
 import os
 import re
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rlbench.errors import RlbenchError, UsageError, nearest
+from rlbench.errors import UsageError, nearest
 from rlbench.report.plots import lettering
 from rlbench.report.plots.style import plain
+from rlbench.report.whole_file import in_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,15 +80,8 @@ def save(figure: Figure, path: Path, *, force: bool = False) -> None:
     """
     check_path(path, force=force)
     content = _content(figure, path.suffix.lower().removeprefix("."))
-    partial = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
+    with in_one_step(path) as partial:
         partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        raise RlbenchError(f"{path} can't be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
 
 
 def as_svg(figure: Figure) -> str:
