@@ -111,7 +111,8 @@ def finish(folder: Path, many: int) -> list[str]:
             "status": "ok",
             "error": None,
             **dict.fromkeys(("score_start", "score", "reward", "kl", "entropy"), number),
-            **dict.fromkeys(("length", "tokens", "wall_s", "floor"), 1.0),
+            **dict.fromkeys(("length", "wall_s", "floor"), 1.0),
+            "tokens": 1,
             "provenance": provenance,
         }
         for name, content in (("spec.json", description), ("result.json", result)):
