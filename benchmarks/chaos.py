@@ -1,6 +1,6 @@
 """24 short runs whose processes are killed 30 times: the same results as if nobody had.
 
-    python benchmarks/chaos.py [--kills 30] [--seed 0] [--checkpoint-every N]
+    python benchmarks/chaos.py [--kills 30] [--seed 0] [--pause 1.5] [--checkpoint-every N]
 
 Supervisor, workers, fork server and guard get SIGKILL at random moments, half of the time the
 supervisor and the server at once; the command is given again each time. Exit code 1 if a result is
@@ -25,6 +25,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
+    # longer ones than a run takes let the grid end before the kills do
+    parser.add_argument("--pause", type=float, default=1.5, help="most seconds between two kills")
     parser.add_argument("--checkpoint-every", type=int, metavar="N")
     asked = parser.parse_args()
     axes = ["-e", "group", "-e", "gae", "-e", "rloo"]
@@ -41,7 +43,7 @@ def main() -> int:
             command(killed, *axes, seeds="0-7", workers=asked.workers),
             kills=asked.kills,
             seed=asked.seed,
-            pause_s=(0.05, 4.0),
+            pause_s=(0.05, asked.pause),
         )
         found = differences(killed, left_alone)
         runs = len(list((killed / "runs").iterdir()))
