@@ -20,10 +20,10 @@ import numpy as np
 from promises import ALPHA, RHO, Line, report
 
 from rlbench.grid.store import Record
-from rlbench.report.cells import cells
-from rlbench.report.design import grids
-from rlbench.report.effects import effects
-from rlbench.report.partners import best_partners
+from rlbench.report.cells.cell import cells
+from rlbench.report.effects.contrasts import effects
+from rlbench.report.effects.design import grids
+from rlbench.report.effects.partners import best_partners
 from rlbench.stats import mean_interval
 from rlbench.training.settings import Settings
 

@@ -20,11 +20,11 @@ import numpy as np
 from promises import ALPHA, RHO, Line, report
 
 from rlbench.grid.store import Record
-from rlbench.report.baseline import find
-from rlbench.report.cells import cells
-from rlbench.report.comparison import compare
-from rlbench.report.metric import metric
-from rlbench.report.tuning import Axis, tune
+from rlbench.report.cells.baseline import find
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.compare.comparison import compare
+from rlbench.report.compare.tuning import Axis, tune
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ def run(
         KeyboardInterrupt: It was interrupted; what had ended by then is kept in ``out``.
     """
     from rlbench.grid.launch import run_grid
-    from rlbench.report import frame
+    from rlbench.report.cells import frame
 
     axes: dict[Kind, Selections] = {
         "estimator": estimator,
@@ -145,11 +145,11 @@ def results(out: str | Path = "results/local") -> pd.DataFrame:
 
     Returns:
         One row a run: ``run_id``, the kinds, ``seed``, each setting that differs or is not at its
-        default, ``status``, ``error`` and the numbers; see `rlbench.report.frame.results`.
+        default, ``status``, ``error`` and the numbers; see `rlbench.report.cells.frame.results`.
     """
     from pathlib import Path
 
     from rlbench.grid.store import Store
-    from rlbench.report import frame
+    from rlbench.report.cells import frame
 
     return frame.results(Store(Path(out)).read())

@@ -17,7 +17,7 @@ from rlbench.cli.report import report
 from rlbench.cli.results import export, merge, rm, why
 from rlbench.cli.run import run
 from rlbench.cli.table import table
-from rlbench.report.terminal import Commands, open_what_is_closed, write_whatever_the_encoding
+from rlbench.report.text.terminal import Commands, open_what_is_closed, write_whatever_the_encoding
 
 
 def main() -> None:

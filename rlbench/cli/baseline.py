@@ -13,12 +13,12 @@ from rlbench.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 
 def baselines(shown: Sequence[Cell], text: str | None, plugins: tuple[str, ...]) -> dict[str, Cell]:
     """Find the baseline of each task, given by labels, by flags or not at all."""
-    from rlbench.report import baseline
+    from rlbench.report.cells import baseline
 
     if text is None:
         return baseline.only_pair(shown)

@@ -10,16 +10,16 @@ import click
 from rlbench.cli import flags, selecting
 from rlbench.cli.baseline import baselines
 from rlbench.errors import NothingSelected
-from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Comparison
-    from rlbench.report.metric import Direction
-    from rlbench.report.tuning import Tuning
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.cells.metric import Direction
+    from rlbench.report.compare.comparison import Comparison
+    from rlbench.report.compare.tuning import Tuning
 
 
 @click.command(
@@ -71,9 +71,9 @@ def compare(
     from dataclasses import replace
 
     from rlbench.grid.race_file import spent_by_race
-    from rlbench.report import comparison
-    from rlbench.report.metric import metric as metric_named
-    from rlbench.report.tables import check_format
+    from rlbench.report.cells.metric import metric as metric_named
+    from rlbench.report.compare import comparison
+    from rlbench.report.tables.table import check_format
 
     check_format(format_)
     root = selecting.root(folder, out)
@@ -98,7 +98,7 @@ def compare(
 
 def _tuned(found: Sequence[Cell], text: str) -> Tuning:
     """Choose a value for each cell; values that are not there are said on stderr."""
-    from rlbench.report import tuning
+    from rlbench.report.compare import tuning
 
     axis = tuning.parse_axis(text)
     made = tuning.tune(found, axis)
@@ -111,8 +111,8 @@ def _tuned(found: Sequence[Cell], text: str) -> Tuning:
 
 
 def _check_number(shown: Sequence[Cell]) -> None:
-    from rlbench.report.baseline import but_for_task, spell_cell
-    from rlbench.report.cells import labels_of
+    from rlbench.report.cells.baseline import but_for_task, spell_cell
+    from rlbench.report.cells.cell import labels_of
 
     labels = labels_of(shown)
     if len(shown) == 1:
@@ -126,8 +126,8 @@ def _check_number(shown: Sequence[Cell]) -> None:
 
 def _print(made: Comparison, format_: str, max_width: int | None) -> None:
     """Print the comparison; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.legend import remarks
-    from rlbench.report.verdicts import comparison_table
+    from rlbench.report.compare.legend import remarks
+    from rlbench.report.compare.table import comparison_table
 
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(comparison_table(made, format_, width or None, ascii_only=not can_write("±")))

@@ -10,7 +10,7 @@ import click
 from rlbench.cli import flags
 from rlbench.cli.flags import load
 from rlbench.errors import PluginError, UsageError
-from rlbench.report.terminal import columns, emit, say
+from rlbench.report.text.terminal import columns, emit, say
 
 if TYPE_CHECKING:
     from rlbench.plugin.registry import Registry

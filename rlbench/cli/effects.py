@@ -10,10 +10,10 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import UsageError
-from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from rlbench.report.metric import Direction
+    from rlbench.report.cells.metric import Direction
 
 
 @click.command(
@@ -82,11 +82,11 @@ def effects(
 ) -> None:
     """Estimate main effects and interactions of a grid, seed by seed."""
     from rlbench.grid.normalisation import read_normalisation
-    from rlbench.report.effects import effects as computed
-    from rlbench.report.effects_remarks import remarks
-    from rlbench.report.effects_table import effects_table
-    from rlbench.report.metric import metric as metric_named
-    from rlbench.report.tables import check_format
+    from rlbench.report.cells.metric import metric as metric_named
+    from rlbench.report.effects.contrasts import effects as computed
+    from rlbench.report.effects.remarks import remarks
+    from rlbench.report.effects.table import effects_table
+    from rlbench.report.tables.table import check_format
 
     check_format(format_)
     if normalise is not None and not across_tasks:

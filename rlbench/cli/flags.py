@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rlbench.errors import UsageError
-from rlbench.report.terminal import Folder, Once, say
+from rlbench.report.text.terminal import Folder, Once, say
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
 if TYPE_CHECKING:

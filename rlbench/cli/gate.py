@@ -9,13 +9,13 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.terminal import Folder, Once, can_write, emit, say
+from rlbench.report.text.terminal import Folder, Once, can_write, emit, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.metric import Direction, Metric
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.cells.metric import Direction, Metric
 
 
 def _margin(_context: click.Context, _parameter: click.Parameter, value: float) -> Any:
@@ -68,10 +68,10 @@ def gate(
     **axes: tuple[str, ...],
 ) -> int:
     """Exit with 1 if new results are worse than old ones."""
-    from rlbench.report import gate as gating
-    from rlbench.report.gate_table import gate_table, headline, remarks
-    from rlbench.report.metric import metric as metric_named
-    from rlbench.report.tables import check_format
+    from rlbench.report.cells.metric import metric as metric_named
+    from rlbench.report.gate import gate as gating
+    from rlbench.report.gate.table import gate_table, headline, remarks
+    from rlbench.report.tables.table import check_format
 
     check_format(format_)
     if prove and margin == 0:

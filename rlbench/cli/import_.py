@@ -11,7 +11,7 @@ import click
 
 from rlbench.cli import flags
 from rlbench.errors import UsageError
-from rlbench.report.terminal import Once, say
+from rlbench.report.text.terminal import Once, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

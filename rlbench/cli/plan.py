@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rlbench.cli import flags
-from rlbench.report.terminal import columns, emit, say
+from rlbench.report.text.terminal import columns, emit, say
 
 
 @click.command(

@@ -11,13 +11,13 @@ from rlbench.cli import flags, selecting
 from rlbench.cli.baseline import baselines
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.plots import COLUMN_WIDTH, FULL_WIDTH, NAMES, SUMMARIES
-from rlbench.report.terminal import Folder, Once, emit, say
+from rlbench.report.text.terminal import Folder, Once, emit, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.metric import Direction
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.cells.metric import Direction
 
 _FORMATS = ("png", "svg", "pdf")
 _WIDTHS = {"full": FULL_WIDTH, "column": COLUMN_WIDTH}
@@ -131,7 +131,7 @@ def plot(
 
     What these results can't have is left out, with the reason.
     """
-    from rlbench.report.metric import metric as metric_named
+    from rlbench.report.cells.metric import metric as metric_named
 
     root = selecting.root(None, out)
     wanted = _names(names)

@@ -15,7 +15,7 @@ from rlbench.cli import flags
 from rlbench.cli.run import watcher
 from rlbench.errors import UsageError
 from rlbench.grid import signals
-from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlbench.grid.request import Request
     from rlbench.grid.store import Record, Store
     from rlbench.grid.supervisor import Outcome
-    from rlbench.report.race import Course
+    from rlbench.report.race.course import Course
 
 POOL = 25  # seeds, where nobody says
 
@@ -134,10 +134,10 @@ def race(
     from rlbench.grid.race_file import enter
     from rlbench.grid.race_loop import race
     from rlbench.grid.store import Store
-    from rlbench.report.race import course, forecast, scores, seen_text
-    from rlbench.report.race_table import progress
-    from rlbench.report.spelling import printable
-    from rlbench.report.tables import check_format
+    from rlbench.report.race.course import course, forecast, scores, seen_text
+    from rlbench.report.race.table import progress
+    from rlbench.report.tables.table import check_format
+    from rlbench.report.text.spelling import printable
 
     check_format(format_)
     _check_looks(looks, anytime=anytime)
@@ -250,8 +250,8 @@ def _print(
     budget: int | None,
 ) -> None:
     """Print the table; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.race_legend import remarks
-    from rlbench.report.race_table import race_table
+    from rlbench.report.race.legend import remarks
+    from rlbench.report.race.table import race_table
 
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
     emit(

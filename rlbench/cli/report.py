@@ -10,14 +10,14 @@ import click
 from rlbench.cli import flags, selecting
 from rlbench.cli.baseline import baselines
 from rlbench.errors import UsageError
-from rlbench.report.terminal import Once, emit
+from rlbench.report.text.terminal import Once, emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Comparison
-    from rlbench.report.metric import Direction
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.cells.metric import Direction
+    from rlbench.report.compare.comparison import Comparison
 
 FILE = "report.html"
 
@@ -63,7 +63,7 @@ def report(
     **axes: tuple[str, ...],
 ) -> None:
     """Write one page: verdicts, scores, figures, effects, failures, samples, provenance."""
-    from rlbench.report.metric import metric as metric_named
+    from rlbench.report.cells.metric import metric as metric_named
     from rlbench.report.page import output
     from rlbench.report.page.page import build
     from rlbench.report.page.render import render
@@ -102,8 +102,8 @@ def _compared(
     """Compare with the baseline that is named, or of two cells with the first."""
     from dataclasses import replace
 
-    from rlbench.report import comparison
-    from rlbench.report.family import BASELINE
+    from rlbench.report.compare import comparison
+    from rlbench.report.compare.family import BASELINE
 
     ordered = comparison.in_order(shown)
     try:

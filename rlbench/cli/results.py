@@ -12,7 +12,7 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import NothingSelected, PluginError, UsageError
-from rlbench.report.terminal import Folder, Once, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import Folder, Once, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def export(
 
     A setting has a column if it differs between the runs or is not at its default.
     """
-    from rlbench.report import export as exporting
+    from rlbench.report.cells import export as exporting
 
     if to is not None:
         exporting.check_target(to, force=force)

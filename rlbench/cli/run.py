@@ -10,7 +10,7 @@ import click
 from rlbench.cli import flags
 from rlbench.cli.table import print_table
 from rlbench.grid import signals
-from rlbench.report.terminal import Once, is_terminal, say
+from rlbench.report.text.terminal import Once, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def run(*, format_: str, max_width: int | None, quiet: bool, **given: Any) -> in
     """Run a grid, then show its table."""
     from rlbench.grid.axes import ignore
     from rlbench.grid.launch import cores, launch, plan
-    from rlbench.report.tables import check_format
+    from rlbench.report.tables.table import check_format
 
     check_format(format_)
     request = flags.ask(given, None if quiet else say)

@@ -9,15 +9,15 @@ import click
 
 from rlbench.cli import flags
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.terminal import Folder, say
+from rlbench.report.text.terminal import Folder, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlbench.grid.store import Record
     from rlbench.plugin.registry import Registry
-    from rlbench.report.cells import Cell
-    from rlbench.report.metric import Metric
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.cells.metric import Metric
 
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
@@ -88,7 +88,7 @@ def choose(
 ) -> list[Record]:
     """Keep the runs that the flags select; what is not there is said on stderr."""
     from rlbench.grid.axes import parse_seeds, parse_settings
-    from rlbench.report.select import select
+    from rlbench.report.cells.select import select
 
     wanted = {kind: texts for kind, texts in axes.items() if texts}
     registry: Registry | None = None
@@ -111,7 +111,7 @@ def cells(records: Sequence[Record], metric: Metric) -> list[Cell]:
         NothingSelected: None of them can be read, or none has that number.
     """
     from rlbench.grid.reading import COLUMNS
-    from rlbench.report.cells import cells as grouped
+    from rlbench.report.cells.cell import cells as grouped
 
     for record in records:
         if record.problem:

@@ -10,14 +10,14 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import UsageError
-from rlbench.report.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlbench.grid.normalisation import Scale
     from rlbench.grid.store import Record
-    from rlbench.report.metric import Direction, Metric
+    from rlbench.report.cells.metric import Direction, Metric
 
 
 @click.command(
@@ -64,8 +64,8 @@ def table(
     Task by task, the best row first; equal ones by name, run2 before run10.
     """
     from rlbench.grid.normalisation import read_normalisation
-    from rlbench.report.metric import metric as metric_named
-    from rlbench.report.tables import check_format
+    from rlbench.report.cells.metric import metric as metric_named
+    from rlbench.report.tables.table import check_format
 
     check_format(format_)
     what = metric_named(metric, direction)
@@ -98,8 +98,8 @@ def print_table(
     iqm: bool = False,
 ) -> None:
     """Print the table; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.metric import SCORE
-    from rlbench.report.tables import remarks, table
+    from rlbench.report.cells.metric import SCORE
+    from rlbench.report.tables.table import remarks, table
 
     shown = selecting.cells(records, metric or SCORE)
     width = _width(format_, max_width)
@@ -118,8 +118,8 @@ def _print_suite(
     scales: Mapping[str, Scale] | None,
 ) -> None:
     """Print the suite; where its format has no room for notes, they go to stderr."""
-    from rlbench.report.suite import suite
-    from rlbench.report.suite_table import remarks, suite_table
+    from rlbench.report.suite.suite import suite
+    from rlbench.report.suite.table import remarks, suite_table
 
     made = suite(selecting.cells(records, metric), scales)
     emit(suite_table(made, format_, _width(format_, max_width)))
@@ -130,7 +130,7 @@ def _print_suite(
 
 def _width(format_: str, given: int | None) -> int | None:
     """Tell how wide the table may be: what was asked for, or the terminal; None for no limit."""
-    from rlbench.report.layout import is_markup
+    from rlbench.report.text.layout import is_markup
 
     if given is not None:
         return given or None

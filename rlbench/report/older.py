@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from rlbench.report.spelling import printable, spelled
+from rlbench.report.text.spelling import printable, spelled
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 

@@ -10,10 +10,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.axes import ignore
-from rlbench.report.folding import fold, width_of
-from rlbench.report.layout import simple
 from rlbench.report.progress import count, spell_seconds
-from rlbench.report.spelling import printable, spell_seeds
+from rlbench.report.text.folding import fold, width_of
+from rlbench.report.text.layout import simple
+from rlbench.report.text.spelling import printable, spell_seeds
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlbench.grid.experiment import cells_of
 from rlbench.grid.reading import COMPLETE
 from rlbench.grid.watcher import Silent
-from rlbench.report.spelling import spelled
+from rlbench.report.text.spelling import spelled
 
 if TYPE_CHECKING:
     from pathlib import Path

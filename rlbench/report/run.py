@@ -9,9 +9,9 @@ from rlbench.grid import compare, repeat
 from rlbench.grid.importing import MADE_ELSEWHERE
 from rlbench.grid.reading import COLUMNS, read_object
 from rlbench.grid.store import LOCK, SCHEMA, VERIFIED
-from rlbench.report.cells import error_line
-from rlbench.report.prose import two_columns, wrap
-from rlbench.report.spelling import printable, spelled
+from rlbench.report.cells.cell import error_line
+from rlbench.report.text.prose import two_columns, wrap
+from rlbench.report.text.spelling import printable, spelled
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rlbench.plugin import kl
 from rlbench.plugin.registry import BUILTIN
 from rlbench.plugin.signature import options
-from rlbench.report.prose import DESCRIPTION, is_table, layout, sections, two_columns, wrap
+from rlbench.report.text.prose import DESCRIPTION, is_table, layout, sections, two_columns, wrap
 from rlbench.training import elsewhere
 from rlbench.training.settings import Settings
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rlbench.plugin.registry import Component, Registry
     from rlbench.plugin.signature import Option
-    from rlbench.report.prose import Sections
+    from rlbench.report.text.prose import Sections
     from rlbench.types import Kind
 
 ORDER = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rlbench.errors import RlbenchError
-from rlbench.report.terminal import emit, is_terminal, say
+from rlbench.report.text.terminal import emit, is_terminal, say
 
 TINY = (
     "updates=1",

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rlbench.cli import cli
-from rlbench.report.folding import width_of
+from rlbench.report.text.folding import width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

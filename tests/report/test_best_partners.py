@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rlbench.report.cells import cells
-from rlbench.report.effects import TaskEffects, effects
-from rlbench.report.effects_table import effects_table
+from rlbench.report.cells.cell import cells
+from rlbench.report.effects.contrasts import TaskEffects, effects
+from rlbench.report.effects.table import effects_table
 
 from .made_up import record
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 from scipy.stats import ttest_rel
 
-from rlbench.report import best as best_module
-from rlbench.report.best import ALPHA, best_set
-from rlbench.report.cells import cells
-from rlbench.report.metric import metric
-from rlbench.report.tables import arranged, table
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.tables import best as best_module
+from rlbench.report.tables.best import ALPHA, best_set
+from rlbench.report.tables.table import arranged, table
 
 from .made_up import record, records
 
 if TYPE_CHECKING:
     from rlbench.grid.store import Record
-    from rlbench.report.best import Standing
+    from rlbench.report.tables.best import Standing
 
 STEADY = [0.80, 0.79, 0.81, 0.82, 0.80]
 CLOSE = [0.79, 0.80, 0.80, 0.81, 0.82]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells, differing
-from rlbench.report.frame import results
-from rlbench.report.notes import notes
-from rlbench.report.spelling import spelled
+from rlbench.report.cells.cell import cells, differing
+from rlbench.report.cells.frame import results
+from rlbench.report.tables.notes import notes
+from rlbench.report.text.spelling import spelled
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import pytest
 from scipy import stats as scipy_stats
 
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells
-from rlbench.report.comparison import Comparison, Row, compare, in_order
-from rlbench.report.verdicts import comparison_table
+from rlbench.report.cells.cell import cells
+from rlbench.report.compare.comparison import Comparison, Row, compare, in_order
+from rlbench.report.compare.table import comparison_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlbench.report.baseline import find, only_pair
-from rlbench.report.cells import cells
-from rlbench.report.comparison import Comparison, Row, compare, in_order
-from rlbench.report.metric import Metric, metric
-from rlbench.report.pairing import cautions, off_footing, task_of
-from rlbench.report.tables import ranked
-from rlbench.report.verdicts import comparison_table
+from rlbench.report.cells.baseline import find, only_pair
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import Metric, metric
+from rlbench.report.cells.pairing import cautions, off_footing, task_of
+from rlbench.report.compare.comparison import Comparison, Row, compare, in_order
+from rlbench.report.compare.table import comparison_table
+from rlbench.report.tables.table import ranked
 
 from .made_up import record, records
 
 if TYPE_CHECKING:
     from rlbench.grid.store import Record
     from rlbench.plugin.registry import Registry
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 
 def no_registry() -> Registry:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells import Cell, cells
-from rlbench.report.curves import Curve, course, read
+from rlbench.report.cells.cell import Cell, cells
+from rlbench.report.cells.curves import Curve, course, read
 
 from .made_up import record
 

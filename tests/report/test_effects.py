@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from rlbench.report.cells import cells
-from rlbench.report.effects import Contrast, Effect, Effects, TaskEffects, effects
+from rlbench.report.cells.cell import cells
+from rlbench.report.effects.contrasts import Contrast, Effect, Effects, TaskEffects, effects
 
 from .made_up import record
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells import cells
-from rlbench.report.effects import TaskEffects, effects
-from rlbench.report.effects_table import effects_table
+from rlbench.report.cells.cell import cells
+from rlbench.report.effects.contrasts import TaskEffects, effects
+from rlbench.report.effects.table import effects_table
 
 from .made_up import record
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells import cells
-from rlbench.report.design import grids
-from rlbench.report.effects import Contrast, Effects, TaskEffects, effects
-from rlbench.report.effects_table import effects_table
-from rlbench.report.metric import metric
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.effects.contrasts import Contrast, Effects, TaskEffects, effects
+from rlbench.report.effects.design import grids
+from rlbench.report.effects.table import effects_table
 
 from .made_up import record
 

@@ -196,8 +196,8 @@ def test_cells_can_be_selected_and_another_metric_be_compared(tmp_path: Path) ->
 
 
 def test_at_the_null_it_closes_no_more_often_than_alpha() -> None:
-    from rlbench.report.cells import Cell, Seed
-    from rlbench.report.gate import gate as judged
+    from rlbench.report.cells.cell import Cell, Seed
+    from rlbench.report.gate.gate import gate as judged
 
     generator = random.Random(0)
 

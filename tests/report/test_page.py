@@ -18,8 +18,8 @@ import pytest
 
 from rlbench.errors import RlbenchError, UsageError
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells
-from rlbench.report.comparison import compare, in_order
+from rlbench.report.cells.cell import cells
+from rlbench.report.compare.comparison import compare, in_order
 from rlbench.report.page import caveats, factors, failures, output, pictures, samples, table
 from rlbench.report.page.page import Page, build
 from rlbench.report.page.render import render

@@ -17,8 +17,8 @@ import pytest
 
 from rlbench.grid.store import Store
 from rlbench.report import plots
-from rlbench.report.cells import cells
-from rlbench.report.comparison import compare, in_order
+from rlbench.report.cells.cell import cells
+from rlbench.report.compare.comparison import compare, in_order
 from rlbench.report.page.page import build
 from rlbench.report.page.render import render
 

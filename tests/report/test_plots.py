@@ -14,8 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Annotation, Text
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells import cells
-from rlbench.report.metric import metric
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
 from rlbench.report.plots import NAMES, as_svg, draw, keys, lettering, panels, save, style
 from rlbench.report.plots.profile import profile
 from rlbench.report.plots.tradeoff import front
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 ODD = "剪切 $x^2$ & 50% | <b> line\nbreak \ud800"
 

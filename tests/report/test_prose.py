@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from rlbench.report.prose import layout, sections, two_columns, wrap
+from rlbench.report.text.prose import layout, sections, two_columns, wrap
 
 
 def shown(documentation: str, width: int = 40) -> str:

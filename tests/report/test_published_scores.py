@@ -20,8 +20,8 @@ from click.testing import CliRunner, Result
 from rlbench.cli import cli
 from rlbench.grid.normalisation import read_normalisation
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells
-from rlbench.report.suite import suite
+from rlbench.report.cells.cell import cells
+from rlbench.report.suite.suite import suite
 
 FOLDER = os.environ.get("RLBENCH_SCORES")
 ATARI = Path(__file__).with_name("atari_random_human.csv")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rlbench.errors import UsageError
-from rlbench.report.cells import cells
-from rlbench.report.metric import metric
-from rlbench.report.suite import Suite, suite
-from rlbench.report.suite_table import remarks, suite_table
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.suite.suite import Suite, suite
+from rlbench.report.suite.table import remarks, suite_table
 from rlbench.stats import bootstrap_ranks, suite_interval
 
 from .made_up import record

@@ -11,9 +11,9 @@ from html.parser import HTMLParser
 import pytest
 from tabulate import tabulate_formats
 
-from rlbench.report import latex, markdown
-from rlbench.report.cells import cells
-from rlbench.report.tables import table
+from rlbench.report.cells.cell import cells
+from rlbench.report.tables.table import table
+from rlbench.report.text import latex, markdown
 
 from .made_up import records
 
@@ -189,7 +189,7 @@ def test_data_keep_names_and_digits() -> None:
 
 @pytest.mark.parametrize("name", ["优势估计", "グループ相対", "é", "x" * 150])
 def test_columns_line_up_whatever_the_width_of_the_letters(name: str) -> None:
-    from rlbench.report.folding import width_of
+    from rlbench.report.text.folding import width_of
 
     for format_ in ("simple", "github"):
         lines = made([name, "ascii"], format=format_).split("\n\n")[0].splitlines()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rlbench.report.cells import cells
-from rlbench.report.metric import metric
-from rlbench.report.tables import table
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.tables.table import table
 
 from .made_up import record, records
 

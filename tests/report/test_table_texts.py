@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rlbench.report.cells import cells
-from rlbench.report.metric import metric
-from rlbench.report.suite import suite
-from rlbench.report.suite_table import suite_table
-from rlbench.report.tables import table
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.suite.suite import suite
+from rlbench.report.suite.table import suite_table
+from rlbench.report.tables.table import table
 
 from .made_up import record, records
 

@@ -11,8 +11,8 @@ import pytest
 
 from rlbench.errors import UsageError
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells
-from rlbench.report.tables import table
+from rlbench.report.cells.cell import cells
+from rlbench.report.tables.table import table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.baseline import find
-from rlbench.report.cells import cells
-from rlbench.report.comparison import Comparison, compare, in_order
-from rlbench.report.metric import metric
-from rlbench.report.tuning import Axis, Choice, Tuning, absent, parse_axis, tune
-from rlbench.report.verdicts import comparison_table
+from rlbench.report.cells.baseline import find
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.compare.comparison import Comparison, compare, in_order
+from rlbench.report.compare.table import comparison_table
+from rlbench.report.compare.tuning import Axis, Choice, Tuning, absent, parse_axis, tune
 
 from .made_up import record, records
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rlbench.report.baseline import find
-from rlbench.report.cells import cells
-from rlbench.report.comparison import compare, in_order
-from rlbench.report.metric import metric
-from rlbench.report.tuning import Axis, tune
-from rlbench.report.verdicts import comparison_table
+from rlbench.report.cells.baseline import find
+from rlbench.report.cells.cell import cells
+from rlbench.report.cells.metric import metric
+from rlbench.report.compare.comparison import compare, in_order
+from rlbench.report.compare.table import comparison_table
+from rlbench.report.compare.tuning import Axis, tune
 
 from .made_up import record, records
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rlbench.cli import cli
-from rlbench.report import export as exporting
+from rlbench.report.cells import export as exporting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

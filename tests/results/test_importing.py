@@ -16,7 +16,7 @@ from rlbench import results
 from rlbench.cli import cli
 from rlbench.grid import importing
 from rlbench.grid.store import Store
-from rlbench.report.cells import cells
+from rlbench.report.cells.cell import cells
 
 LONG = """algo,env,run,return
 a,one,0,1.0

@@ -14,7 +14,7 @@ from rlbench.cli import cli
 from rlbench.grid.attempt import Planned
 from rlbench.grid.store import Store
 from rlbench.grid.verify import verify
-from rlbench.report import suspicion
+from rlbench.report.tables import suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rlbench.grid.importing import is_foreign
-from rlbench.report import legend, tables
-from rlbench.report.baseline import spell_cell
-from rlbench.report.metric import SCORE
+from rlbench.report.cells.baseline import spell_cell
+from rlbench.report.cells.metric import SCORE
+from rlbench.report.compare import legend
 from rlbench.report.progress import count
+from rlbench.report.tables.table import remarks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.grid.store import Record
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Comparison
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.comparison import Comparison
 
 MOST = 30
 _NAMED = 6  # cells or runs that a caveat names
@@ -50,7 +51,7 @@ def collect(
         *_uncommitted(ordered),
         *_unreadable(unreadable),
     ]
-    said = tables.remarks(ordered) if comparison is None else legend.remarks(comparison)
+    said = remarks(ordered) if comparison is None else legend.remarks(comparison)
     # what begins with a dash is one failed run, which has its own place on the page
     found += _fewer_failures([text for text in said if not text.startswith("- ")])
     more = len(found) - MOST

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.errors import RlbenchError
-from rlbench.report import layout
-from rlbench.report.effects import effects
-from rlbench.report.effects_data import contrast_name, effect_name
-from rlbench.report.effects_prose import answers, legend, title
-from rlbench.report.effects_remarks import remarks
-from rlbench.report.figures import half_width, p_text, percents, signed
+from rlbench.report.effects.contrasts import effects
+from rlbench.report.effects.data import contrast_name, effect_name
+from rlbench.report.effects.prose import answers, legend, title
+from rlbench.report.effects.remarks import remarks
 from rlbench.report.page.table import MOST_ROWS, Entry, Heading, Table, by_name, by_number
 from rlbench.report.page.verdict_table import verdict_field
+from rlbench.report.text import layout
+from rlbench.report.text.figures import half_width, p_text, percents, signed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.effects import Contrast, TaskEffects
-    from rlbench.report.family import Family, Judgement
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.family import Family, Judgement
+    from rlbench.report.effects.contrasts import Contrast, TaskEffects
 
 MOST_CELLS = 60  # contrasts of larger grids are too many to read
 

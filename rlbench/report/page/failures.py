@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from rlbench.errors import RlbenchError
 from rlbench.grid import repeat
 from rlbench.grid.importing import is_foreign
-from rlbench.report.baseline import spell_cell
-from rlbench.report.cells import error_line
-from rlbench.report.spelling import spell_seeds
+from rlbench.report.cells.baseline import spell_cell
+from rlbench.report.cells.cell import error_line
+from rlbench.report.text.spelling import spell_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.grid.store import Record
-    from rlbench.report.cells import Cell, Seed
+    from rlbench.report.cells.cell import Cell, Seed
 
 DETAILED = 40  # runs that are shown one by one
 MOST_GROUPS = 200  # of the runs that are not

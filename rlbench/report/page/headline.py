@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlbench.report.baseline import LISTED, baseline_name, but_for_task, spell_cell
-from rlbench.report.cells import labels_of
-from rlbench.report.family import (
+from rlbench.report.cells.baseline import LISTED, baseline_name, but_for_task, spell_cell
+from rlbench.report.cells.cell import labels_of
+from rlbench.report.cells.pairing import task_of
+from rlbench.report.compare.family import (
     BASELINE,
     BETTER,
     EQUIVALENT,
@@ -16,18 +17,17 @@ from rlbench.report.family import (
     UNDECIDED,
     WORSE,
 )
-from rlbench.report.figures import p_text, percents, signed
-from rlbench.report.layout import fixed, places_by_interval
-from rlbench.report.pairing import task_of
 from rlbench.report.progress import count
+from rlbench.report.text.figures import p_text, percents, signed
+from rlbench.report.text.layout import fixed, places_by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.best import BestSet
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Comparison, Row
-    from rlbench.report.family import Family
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.comparison import Comparison, Row
+    from rlbench.report.compare.family import Family
+    from rlbench.report.tables.best import BestSet
 
 SHOWN = 12  # claims that are written out
 # mark, style, and what is said of one cell and of several

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import UsageError
 from rlbench.grid.reading import what_lies
 from rlbench.report.page.render import MARK
-from rlbench.report.whole_file import in_one_step
+from rlbench.report.text.whole_file import in_one_step
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlbench.report.best import BestSet, best_set
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.page import caveats, factors, failures, headline, pictures, provenance, samples
 from rlbench.report.page.score_table import score_table
 from rlbench.report.page.verdict_table import verdict_table
-from rlbench.report.pairing import task_of
 from rlbench.report.progress import count
-from rlbench.report.tables import arranged
+from rlbench.report.tables.best import BestSet, best_set
+from rlbench.report.tables.table import arranged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.grid.store import Record
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Comparison
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.comparison import Comparison
     from rlbench.report.page.table import Table
 
 

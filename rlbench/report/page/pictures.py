@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.errors import RlbenchError
-from rlbench.report.baseline import spell_cell
-from rlbench.report.cells import labels_of
-from rlbench.report.layout import fixed, places_by_interval
-from rlbench.report.spelling import printable
-from rlbench.report.tables import arranged
+from rlbench.report.cells.baseline import spell_cell
+from rlbench.report.cells.cell import labels_of
+from rlbench.report.tables.table import arranged
+from rlbench.report.text.layout import fixed, places_by_interval
+from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 SHOWN = 12  # cells, where there are more than one figure takes
 _SPOKEN = 12  # cells that an alternative text names
@@ -110,7 +110,7 @@ def draw(cells: Sequence[Cell], baselines: Mapping[str, Cell] | None) -> Picture
 
 def _fewer(ordered: Sequence[Cell], baselines: Mapping[str, Cell]) -> list[Cell]:
     """Keep the best cells of each task, and the baselines."""
-    from rlbench.report.pairing import task_of
+    from rlbench.report.cells.pairing import task_of
 
     tasks: dict[str, list[Cell]] = {}
     for cell in ordered:

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rlbench.report.baseline import spell_cell
-from rlbench.report.cells import KINDS, VERSIONS
-from rlbench.report.layout import fixed, places_by_size
-from rlbench.report.notes import shared
+from rlbench.report.cells.baseline import spell_cell
+from rlbench.report.cells.cell import KINDS, VERSIONS
 from rlbench.report.progress import count
-from rlbench.report.spelling import spell_seeds, spelled
+from rlbench.report.tables.notes import shared
+from rlbench.report.text.layout import fixed, places_by_size
+from rlbench.report.text.spelling import spell_seeds, spelled
 from rlbench.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlbench.grid.store import Record
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 MOST_VALUES = 12  # of one fact
 MOST_RUNS = 20_000  # whose names are listed

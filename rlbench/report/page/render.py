@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rlbench.report.spelling import printable
+from rlbench.report.text.spelling import printable
 from rlbench.version import __version__
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.reading import read_bytes
-from rlbench.report.baseline import spell_cell
-from rlbench.report.layout import fixed
+from rlbench.report.cells.baseline import spell_cell
 from rlbench.report.progress import count
+from rlbench.report.text.layout import fixed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlbench.report.cells import Cell, Seed
+    from rlbench.report.cells.cell import Cell, Seed
 
 FILE = "samples.jsonl"
 MOST_CELLS = 24

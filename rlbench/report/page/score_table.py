@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.report import columns, layout
-from rlbench.report.caption import caption
 from rlbench.report.page.table import MOST_ROWS, Heading, Table, by_name, by_number, cut
+from rlbench.report.tables import columns
+from rlbench.report.tables.caption import caption
+from rlbench.report.text import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rlbench.report.best import BestSet
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.tables.best import BestSet
 
 # what stands beside the metric: header, and key in ``result.json``
 _BESIDE = {

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.report import columns, layout
-from rlbench.report.family import BASELINE, NOT_COMPARABLE, NOT_TESTABLE
-from rlbench.report.figures import half_width, p_text, percents, signed
-from rlbench.report.legend import caption, has_failures
-from rlbench.report.metric import SCORE
+from rlbench.report.cells.metric import SCORE
+from rlbench.report.cells.pairing import task_of
+from rlbench.report.compare.family import BASELINE, NOT_COMPARABLE, NOT_TESTABLE
+from rlbench.report.compare.legend import caption, has_failures
 from rlbench.report.page.headline import WORDS
 from rlbench.report.page.table import MOST_ROWS, Entry, Heading, Table, by_name, by_number, cut
-from rlbench.report.pairing import task_of
+from rlbench.report.tables import columns
+from rlbench.report.text import layout
+from rlbench.report.text.figures import half_width, p_text, percents, signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rlbench.report.comparison import Comparison, Row
-    from rlbench.report.family import Judgement
+    from rlbench.report.compare.comparison import Comparison, Row
+    from rlbench.report.compare.family import Judgement
     from rlbench.stats import Interval
 
 _MARKLESS = (BASELINE, NOT_TESTABLE, NOT_COMPARABLE)  # the word says it all

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 NAMES = ("curves", "scores", "matrix", "tradeoff", "profile", "improvement")
 SUMMARIES = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlbench.report.curves import Course, Curve, Curves, course, read
+from rlbench.report.cells.curves import Course, Curve, Curves, course, read
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, Panel, arrange
 from rlbench.report.plots.prose import LeftOut, of_seeds, titled
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 _EVALUATIONS = "evals.csv"
 _DOTS = 12  # markers on a line, at most

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.baseline import baseline_name, only_pair
-from rlbench.report.comparison import compare, in_order
+from rlbench.report.cells.baseline import baseline_name, only_pair
+from rlbench.report.compare.comparison import compare, in_order
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import arrange, by_task
 from rlbench.report.plots.prose import LeftOut, of_seeds
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
-    from rlbench.report.comparison import Row
+    from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.comparison import Row
     from rlbench.report.plots.panels import Entry
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells import KINDS, NOT_RUN, labels_of
-from rlbench.report.layout import fixed, places_by_interval
+from rlbench.report.cells.cell import KINDS, NOT_RUN, labels_of
 from rlbench.report.plots import lettering, style
 from rlbench.report.plots.panels import natural, spell
 from rlbench.report.plots.prose import of_seeds
-from rlbench.report.spelling import printable
+from rlbench.report.text.layout import fixed, places_by_interval
+from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 _TILE = 0.46  # inches of its height
 _NAMES = 0.3  # share of the width that names of rows may take

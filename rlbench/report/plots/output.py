@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import UsageError, nearest
 from rlbench.report.plots import lettering
 from rlbench.report.plots.style import plain
-from rlbench.report.whole_file import in_one_step
+from rlbench.report.text.whole_file import in_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

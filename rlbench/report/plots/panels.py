@@ -8,16 +8,16 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.baseline import but_for_task, spell_cell
-from rlbench.report.cells import labels_of
-from rlbench.report.pairing import task_of
+from rlbench.report.cells.baseline import but_for_task, spell_cell
+from rlbench.report.cells.cell import labels_of
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.plots.style import Look, look
-from rlbench.report.spelling import printable
+from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 MOST = 60  # cells of a figure
 IN_ONE = 6  # cells in one pair of axes, where lines cross

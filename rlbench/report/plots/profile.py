@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlbench.errors import NothingSelected
-from rlbench.report.baseline import but_for_task
-from rlbench.report.cells import labels_of
-from rlbench.report.pairing import task_of
+from rlbench.report.cells.baseline import but_for_task
+from rlbench.report.cells.cell import labels_of
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import arrange, natural, spell
 from rlbench.report.plots.prose import LeftOut, of_seeds, titled
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
     from rlbench.report.plots.style import Look
 
     Array = NDArray[np.float64]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.layout import fixed, places_by_interval
 from rlbench.report.plots import forest
 from rlbench.report.plots.panels import Panel, arrange, by_task
 from rlbench.report.plots.prose import LeftOut, of_seeds, titled
-from rlbench.report.tables import score_text
+from rlbench.report.tables.table import score_text
+from rlbench.report.text.layout import fixed, places_by_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
     from rlbench.report.plots.panels import Entry
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rlbench.report.cells import Cell
+    from rlbench.report.cells.cell import Cell
 
 _RAYS = 20  # seeds that lines tie to their mean, at most
 _WIDE_RANGE = 10.0  # largest KL over the least, from which the axis is logarithmic

@@ -1,0 +1,324 @@
+"""What stands below a comparison: what was computed, by what rule, and what to beware of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlbench.report.cells.cell import KINDS
+from rlbench.report.cells.metric import SCORE
+from rlbench.report.cells.pairing import cautions, task_of
+from rlbench.report.compare.answer import answer
+from rlbench.report.compare.family import (
+    BETTER,
+    EQUIVALENT,
+    MAX_T_FROM,
+    NOT_COMPARABLE,
+    NOT_TESTABLE,
+    UNDECIDED,
+    WORSE,
+)
+from rlbench.report.tables.notes import name_of, notes, shared
+from rlbench.report.text.figures import percents
+from rlbench.report.text.spelling import spell_seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from rlbench.report.compare.comparison import Comparison, Row
+    from rlbench.report.compare.family import Family
+    from rlbench.stats import Interval
+
+_UNTUNED = (
+    "Equal settings are not equal tuning: a verdict is about these settings. Give a piece its own "
+    "learning rate, chosen on other seeds (--tune lr), before you call it worse."
+)
+
+# where what the interval beside diff suggests is not what the verdict says
+_DISAGREEMENTS = {
+    "open": "In {rows} the interval of diff excludes 0 and p does not reject: the interval is of "
+    "one comparison alone, p is for all of the table",
+    "sharp": "In {rows} the interval of diff holds 0 and p rejects: the interval assumes normal "
+    "differences, flips of signs do not",
+    "inside": "In {rows} marked ? the interval of diff lies inside the margin, "
+    "but not the simultaneous one, which counts",
+    "small": "In {rows} there is a difference, but one that lies inside the margin",
+}
+
+
+def caption(comparison: Comparison, shown: Collection[str], sign: str = "±") -> list[str]:
+    """Say what was found, what the numbers are, how they were tested and what the rows share.
+
+    Args:
+        comparison: The table.
+        shown: Its columns; no other is explained.
+        sign: How a plus-minus sign is written.
+
+    Returns:
+        Paragraphs.
+    """
+    same = shared([row.cell for row in comparison.rows])
+    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
+    return [
+        answer(comparison),
+        _of_numbers(comparison, shown, sign),
+        *_of_tuning(comparison),
+        _of_tests(comparison.family),
+        _of_verdicts(comparison, sign),
+        *([] if comparison.tuning else [_UNTUNED]),
+        *([f"All rows: {', '.join(common)}."] if common else []),
+        *([f"Left out: {comparison.left_out}."] if comparison.left_out else []),
+    ]
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """List what is in no pair or has no test, and what else to know before believing a verdict."""
+    return [
+        *_pairs_used(comparison),
+        *_untested(comparison),
+        *_disagreements(comparison),
+        *_hanging_on_failures(comparison),
+        *_other_code(comparison),
+        *_choices(comparison),
+        *notes([row.cell for row in comparison.rows], comparison.labels),
+    ]
+
+
+def _of_numbers(comparison: Comparison, shown: Collection[str], sign: str) -> str:
+    percent = percents(comparison.family.level)
+    name = comparison.metric.name
+    n = "n: pairs, seeds tried on both sides (of a baseline: its seeds)"
+    if has_failures(comparison):
+        n += ", as those that ended well in the row/all"
+    sentences = [
+        f"{n}.",
+        f"{name}: mean over the row's seeds, {sign} half of its {percent} Student t interval"
+        f"{_direction(comparison)}.",
+    ]
+    if "KL" in shown:
+        sentences.append(
+            "KL (nats a completion, from the base policy): mean over the seeds that ended well."
+        )
+    elif "score" in shown and name != SCORE.name:
+        sentences.append("score: mean over the seeds that ended well.")
+    sentences.append(
+        f"diff: mean over the pairs, row less baseline, {_better_sign(comparison)} is "
+        f"better, {sign} half of its {percent} paired t interval, of one comparison alone."
+    )
+    if "wins" in shown:
+        with_interval = f", with Jeffreys' {percent} interval" if f"wins {percent}" in shown else ""
+        sentences.append(
+            "wins: share of pairs in which the row does better, ties one half, failures last"
+            f"{with_interval}."
+        )
+    return " ".join(sentences)
+
+
+def _direction(comparison: Comparison) -> str:
+    tasks = _tasks_where_less_is_better(comparison)
+    if not tasks:
+        return ""
+    where = f" in {', '.join(tasks)}" if len(tasks) < len(comparison.tasks) else ""
+    return f"; less is better{where}"
+
+
+def _better_sign(comparison: Comparison) -> str:
+    tasks = _tasks_where_less_is_better(comparison)
+    if not tasks:
+        return "positive"
+    if len(tasks) == len(comparison.tasks):
+        return "negative"
+    return f"positive (in {', '.join(tasks)} negative)"
+
+
+def _tasks_where_less_is_better(comparison: Comparison) -> list[str]:
+    less = (task_of(row.cell) for row in comparison.rows if row.cell.metric.sign < 0)
+    return list(dict.fromkeys(less))
+
+
+def _of_tuning(comparison: Comparison) -> list[str]:
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    return [
+        f"{tuning.axis.name}: chosen for each row among {', '.join(tuning.values)} by its mean on "
+        f"seeds {spell_seeds(tuning.chosen_on)}, failures at the task's floor. All other numbers "
+        f"and all verdicts come from the other seeds, {spell_seeds(tuning.compared_on)}."
+    ]
+
+
+def _of_tests(family: Family) -> str:
+    count = family.size
+    if not count:
+        return "p: no comparison can be tested."
+    one = count == 1
+    over = "of the one comparison" if one else f"over the {count:,} comparisons"
+    if family.joint:
+        rule = "sign flips" if one else "max-t with joint sign flips"
+        source = "" if one else "Westfall and Young; "
+        return f"p: two-sided, {rule} {over} with the baseline ({source}from {MAX_T_FROM} pairs)."
+    few = (
+        f"; {family.fewest} pairs are not testable without assuming near normal differences"
+        if (family.fewest or 0) < 6
+        else ""
+    )
+    adjusted = "" if one else ", adjusted by Holm"
+    return (
+        f"p: two-sided paired t test{adjusted} {over} with the baseline (the smallest n is below "
+        f"{MAX_T_FROM}{few})."
+    )
+
+
+def _of_verdicts(comparison: Comparison, sign: str) -> str:
+    family, found = comparison.family, {row.verdict for row in comparison.rows}
+    parts = [f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"]
+    if family.margin is None:
+        parts.append("nothing is called equivalent without --margin")
+    else:
+        parts.append(
+            f"{EQUIVALENT} equivalent: the {percents(family.level)} interval of the difference, "
+            f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}"
+        )
+    if UNDECIDED in found and family.effect is None:
+        parts.append(f"{UNDECIDED} undecided (with --margin: how many more seeds would decide)")
+    elif UNDECIDED in found:
+        enough = any(row.more == 0 for row in comparison.rows)
+        none_more = "; +0: there are enough for that" if enough else ""
+        parts.append(
+            f"{UNDECIDED} undecided, with about how many more seeds would find a difference of "
+            f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd"
+            f"{none_more})"
+        )
+    if NOT_TESTABLE in found:
+        parts.append(f"{NOT_TESTABLE} not testable")
+    if NOT_COMPARABLE in found:
+        parts.append(f"{NOT_COMPARABLE} not comparable")
+    return f"{'; '.join(parts)}."
+
+
+def _pairs_used(comparison: Comparison) -> list[str]:
+    """Say which seeds are in no pair, once for all rows of which it is true."""
+    rows: dict[tuple[int, tuple[int, ...]], list[Row]] = {}
+    for row in comparison.rows:
+        if row.baseline is None or row.verdict == NOT_COMPARABLE:
+            continue
+        theirs = {seed.number for seed in row.baseline.tried}
+        alone = {seed.number for seed in row.cell.tried} ^ theirs
+        if alone and row.seeds:
+            rows.setdefault((len(row.seeds), tuple(sorted(alone))), []).append(row)
+    return [
+        f"{_names(comparison, found)}: {pairs} of {pairs + len(alone)} seeds make pairs; "
+        f"{spell_seeds(alone)} did not run on both sides."
+        for (pairs, alone), found in rows.items()
+    ]
+
+
+def _untested(comparison: Comparison) -> list[str]:
+    """Say why there is no test; such comparisons are not in the family."""
+    reasons: dict[tuple[str, str], list[Row]] = {}
+    for row in comparison.rows:
+        if row.reason:
+            reasons.setdefault((row.verdict, row.reason), []).append(row)
+    return [f"{mark}: {_names(comparison, rows)}: {why}." for (mark, why), rows in reasons.items()]
+
+
+def _disagreements(comparison: Comparison) -> list[str]:
+    """Say where the printed interval and the verdict seem to say different things."""
+    family = comparison.family
+    counts = dict.fromkeys(_DISAGREEMENTS, 0)
+    for row in comparison.rows:
+        if row.difference is None or row.p is None or row.simultaneous is None:
+            continue
+        decided = row.verdict in (BETTER, WORSE)
+        excludes = _excludes_0(row.difference.interval)
+        counts["open"] += excludes and not decided
+        counts["sharp"] += decided and not excludes
+        if family.margin is not None:
+            inside = _within(row.difference.interval, family.margin)
+            counts["inside"] += inside and row.verdict == UNDECIDED
+            counts["small"] += decided and _within(row.simultaneous, family.margin)
+    return [
+        f"{_DISAGREEMENTS[name].format(rows='1 row' if count == 1 else f'{count} rows')}."
+        for name, count in counts.items()
+        if count
+    ]
+
+
+def _excludes_0(interval: Interval) -> bool:
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def _within(interval: Interval, margin: float) -> bool:
+    low, high = interval.low, interval.high
+    return low is not None and high is not None and -margin < low and high < margin
+
+
+def _hanging_on_failures(comparison: Comparison) -> list[str]:
+    """Name the verdicts that would be others if failed seeds were left out."""
+    changed = [
+        f"{name_of(row.cell, comparison.labels)}: {row.of_ok.verdict} on {len(row.seeds_of_ok)}, "
+        f"not {row.verdict}"
+        for row in comparison.hanging_on_failures
+        if row.of_ok
+    ]
+    if not changed:
+        return []
+    return [
+        "Verdicts that hang on failures; on the pairs alone that ended well on both sides: "
+        f"{'; '.join(changed)}."
+    ]
+
+
+def _other_code(comparison: Comparison) -> list[str]:
+    """Name what may be behind a difference and is neither component nor setting."""
+    rows: dict[tuple[str, ...], list[Row]] = {}
+    for row in comparison.rows:
+        if row.baseline is not None and row.difference is not None:
+            found = cautions(row.cell, row.baseline)
+            if found:
+                rows.setdefault(found, []).append(row)
+    return [
+        f"{_names(comparison, found)}: not the baseline's {', '.join(what)}, which may be why "
+        "results differ."
+        for what, found in rows.items()
+    ]
+
+
+def _choices(comparison: Comparison) -> list[str]:
+    """Say what to beware of in the values that were chosen."""
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    name, lines = tuning.axis.name, []
+    edges: dict[tuple[str, str], list[Row]] = {}
+    gaps: dict[tuple[str, ...], list[Row]] = {}
+    for row in comparison.rows:
+        choice = tuning.of(row.cell)
+        if choice.edge:
+            edges.setdefault((choice.value, choice.edge), []).append(row)
+        missing = tuple(value for value in tuning.values if value not in choice.means)
+        if missing:
+            gaps.setdefault(missing, []).append(row)
+    lines += [
+        f"{_names(comparison, rows)}: the best {name}, {value}, is the {which} tried: a better one "
+        "may lie beyond."
+        for (value, which), rows in edges.items()
+    ]
+    lines += [
+        f"{_names(comparison, rows)}: not tried at {name} {', '.join(missing)}."
+        if missing != tuning.values
+        else f"{_names(comparison, rows)}: there is no {name} to choose."
+        for missing, rows in gaps.items()
+    ]
+    if tuning.unused:
+        lines.append(f"Seeds {spell_seeds(tuning.unused)} are not used: not tried everywhere.")
+    return lines
+
+
+def _names(comparison: Comparison, rows: Iterable[Row]) -> str:
+    return "; ".join(name_of(row.cell, comparison.labels) for row in rows)
+
+
+def has_failures(comparison: Comparison) -> bool:
+    """Whether a seed of any row failed."""
+    return any(row.cell.failed for row in comparison.rows)

@@ -1,0 +1,1 @@
+"""Main effects and interactions of a grid, as contrasts within each seed."""

@@ -1,0 +1,1 @@
+"""Algorithms over several tasks, on one scale."""

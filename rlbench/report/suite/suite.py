@@ -1,0 +1,277 @@
+"""Each algorithm over several tasks: aggregates, and ranks among those that have all tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlbench.errors import UsageError
+from rlbench.grid.normalisation import normalised
+from rlbench.report.cells.cell import labels_of
+from rlbench.report.cells.pairing import off_footing, task_of
+from rlbench.report.tables.notes import name_of
+from rlbench.report.text.spelling import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rlbench.grid.normalisation import Scale
+    from rlbench.report.cells.cell import Cell
+    from rlbench.stats import Interval, Rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """One algorithm over the tasks.
+
+    Attributes:
+        columns: What tells it from the others, the columns of its cells but for the task.
+        cells: By the label of their task.
+        missing: Tasks without a value: not run, or with a failure whose worth nobody knows. Where
+            there is one, there is no aggregate.
+        iqm: Mean of the middle half of all runs; the headline.
+        mean: Mean over runs, then tasks.
+        gap: By how much runs fall short of 1; None too where 1 is no target.
+        rank: Mean rank over tasks among the algorithms that have all; None too where it is alone.
+    """
+
+    columns: Mapping[str, str]
+    cells: Mapping[str, Cell]
+    missing: tuple[str, ...] = ()
+    iqm: Interval | None = None
+    mean: Interval | None = None
+    gap: Interval | None = None
+    rank: Rank | None = None
+
+    @property
+    def ok(self) -> int:
+        """Number of runs that ended well, over all tasks."""
+        return sum(len(cell.ok) for cell in self.cells.values())
+
+    @property
+    def tried(self) -> int:
+        """Number of runs that ended, good or bad, over all tasks."""
+        return sum(len(cell.tried) for cell in self.cells.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Algorithms over tasks.
+
+    Attributes:
+        algorithms: The best IQM first, those without one last.
+        labels: Columns that tell them apart.
+        tasks: All tasks, in natural order.
+        metric: Name of what is aggregated.
+        higher: Whether more of the aggregates is better.
+        scaled: Whether scores were put on one scale: ``here``, ``imported`` (on import), or empty.
+        footing: Where cells of one task can't be compared, in words.
+    """
+
+    algorithms: tuple[Algorithm, ...]
+    labels: tuple[str, ...]
+    tasks: tuple[str, ...]
+    metric: str
+    higher: bool
+    scaled: str
+    footing: tuple[str, ...] = ()
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether any algorithm has an optimality gap."""
+        return any(one.gap is not None for one in self.algorithms)
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether algorithms are ranked."""
+        return any(one.rank is not None for one in self.algorithms)
+
+
+def suite(
+    cells: Sequence[Cell], scales: Mapping[str, Scale] | None = None, *, level: float = 0.95
+) -> Suite:
+    """Aggregate cells that differ in nothing but the task, one algorithm at a time.
+
+    Failed seeds score the task's floor, put on the same scale. Intervals are those of
+    `rlbench.stats.suite_interval` and `bootstrap_ranks`: new seeds, the same tasks. Where less is
+    better, a scale has its better score as 1, so that more is better after it.
+
+    Args:
+        cells: In any order; it changes nothing.
+        scales: By task, the scores that count as 0 and as 1. None takes scores as they are.
+        level: Confidence level in (0, 1).
+
+    Raises:
+        UsageError: There are two cells for an algorithm in a task, tasks that have no scale or one
+            that contradicts their direction, or tasks of both directions without a scale.
+    """
+    canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))
+    groups = _groups(canonical)
+    bare = [replace(one[0], columns=_but_for_task(one[0])) for one in groups]
+    labels = tuple(labels_of(bare))
+    tasks = tuple(sorted({task_of(cell) for cell in canonical}, key=natural))
+    scaled = _scaled(canonical, scales)
+    higher = scaled == "here" or _one_direction(canonical)
+    found = []
+    values: list[dict[str, list[float]]] = []
+    for group, one in zip(groups, bare, strict=True):
+        by_task = _by_task(group, name_of(one, labels))
+        known = {
+            task: one_task
+            for task, cell in by_task.items()
+            if (one_task := _values(cell, scales)) is not None
+        }
+        missing = tuple(task for task in tasks if task not in known)
+        values.append(known)
+        found.append(Algorithm(columns=one.columns, cells=by_task, missing=missing))
+    target = bool(scaled) or _within_one(values)
+    found = [
+        one if one.missing else _aggregated(one, known, level, gap=target and higher)
+        for one, known in zip(found, values, strict=True)
+    ]
+    return Suite(
+        algorithms=_ordered(_ranked(found, values, level, higher=higher), labels, higher=higher),
+        labels=labels,
+        tasks=tasks,
+        metric=canonical[0].metric.name if canonical else "score",
+        higher=higher,
+        scaled=scaled,
+        footing=_footing(canonical),
+    )
+
+
+def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
+    groups: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(sorted(_but_for_task(cell).items())), []).append(cell)
+    return list(groups.values())
+
+
+def _but_for_task(cell: Cell) -> dict[str, str]:
+    return {name: text for name, text in cell.columns.items() if name.split(".")[0] != "task"}
+
+
+def _by_task(group: Iterable[Cell], name: str) -> dict[str, Cell]:
+    by_task: dict[str, Cell] = {}
+    for cell in group:
+        first = by_task.setdefault(task_of(cell), cell)
+        if first is not cell:
+            ours, theirs = cell.columns, first.columns
+            names = sorted(n for n in {*ours, *theirs} if ours.get(n) != theirs.get(n))
+            raise UsageError(
+                f"{name} has two cells in task {task_of(cell)}, which differ in "
+                f"{', '.join(names) or 'nothing that is shown'}; rlbench rm removes one"
+            )
+    return by_task
+
+
+def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> list[float] | None:
+    """Scores of all tried seeds, on one scale; None if there is none or one is not known."""
+    known = [seed.score for seed in cell.tried if seed.score is not None]
+    if not known or len(known) < len(cell.tried):
+        return None
+    return [normalised(one, scales[task_of(cell)]) if scales else float(one) for one in known]
+
+
+def _scaled(cells: Sequence[Cell], scales: Mapping[str, Scale] | None) -> str:
+    """Check the scales, and say who put the scores on them."""
+    before = [bool((cell.seeds[0].record.spec or {}).get("scale")) for cell in cells]
+    if scales is None:
+        return "imported" if before and all(before) else ""
+    if any(before):
+        one = task_of(cells[before.index(True)])
+        raise UsageError(f"the scores of task {one} were normalised on import; leave --normalise")
+    for cell in cells:
+        task = task_of(cell)
+        if task not in scales:
+            raise UsageError.unknown("task of the results, to be normalised:", task, scales)
+        low, high = scales[task]
+        if (high > low) != cell.metric.higher:
+            way, at = ("more", "below") if cell.metric.higher else ("less", "above")
+            raise UsageError(
+                f"task {task}: {way} is better, but the score that counts as 1, {high:g}, is {at} "
+                f"the one that counts as 0, {low:g}"
+            )
+    return "here"
+
+
+def _one_direction(cells: Sequence[Cell]) -> bool:
+    """Tell which way is better for all."""
+    by_task = {task_of(cell): cell.metric.higher for cell in cells}
+    if len(set(by_task.values())) > 1:
+        less = ", ".join(task for task, higher in by_task.items() if not higher)
+        raise UsageError(
+            f"less is better in {less} and more in the others, so that no mean over them says "
+            "anything; --normalise FILE puts all on one scale"
+        )
+    return all(by_task.values())
+
+
+def _within_one(values: Iterable[Mapping[str, Sequence[float]]]) -> bool:
+    """Whether all scores are from 0 to 1, so that 1 is the most there is."""
+    every = [one for known in values for task in known.values() for one in task]
+    return bool(every) and all(0 <= one <= 1 for one in every)
+
+
+def _aggregated(
+    one: Algorithm, values: Mapping[str, Sequence[float]], level: float, *, gap: bool
+) -> Algorithm:
+    from rlbench.stats import suite_interval
+
+    return replace(
+        one,
+        iqm=suite_interval(values, "iqm", level),
+        mean=suite_interval(values, "mean", level),
+        gap=suite_interval(values, "optimality_gap", level) if gap else None,
+    )
+
+
+def _ranked(
+    algorithms: Sequence[Algorithm],
+    values: Sequence[Mapping[str, Sequence[float]]],
+    level: float,
+    *,
+    higher: bool,
+) -> list[Algorithm]:
+    """Rank the algorithms that have all tasks; nobody is ranked alone."""
+    from rlbench.stats import bootstrap_ranks
+
+    complete = [number for number, one in enumerate(algorithms) if not one.missing]
+    if len(complete) < 2:
+        return list(algorithms)
+    sign = 1 if higher else -1
+    ranks = bootstrap_ranks(
+        {
+            f"{number:06}": {
+                task: [sign * one for one in scores] for task, scores in values[number].items()
+            }
+            for number in complete
+        },
+        level,
+    )
+    return [replace(one, rank=ranks.get(f"{number:06}")) for number, one in enumerate(algorithms)]
+
+
+def _ordered(
+    algorithms: Sequence[Algorithm], labels: Sequence[str], *, higher: bool
+) -> tuple[Algorithm, ...]:
+    """Put the best IQM first, in full precision; then by labels in natural order."""
+
+    def key(one: Algorithm) -> tuple[bool, float, list[object]]:
+        value = 0.0 if one.iqm is None else one.iqm.mid
+        names: list[object] = [natural(one.columns.get(name, "")) for name in labels]
+        return one.iqm is None, -value if higher else value, names
+
+    return tuple(sorted(algorithms, key=key))
+
+
+def _footing(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Say where cells of one task can't be compared with each other."""
+    first: dict[str, Cell] = {}
+    found: dict[str, None] = {}
+    for cell in cells:
+        task = task_of(cell)
+        why = off_footing(cell, first.setdefault(task, cell))
+        if why:
+            found.setdefault(f"task {task}: {why.replace(', the baseline', ', another')}")
+    return tuple(found)
