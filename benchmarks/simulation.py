@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rlbench.stats.suite import Statistic
+
 CELLS = 5  # compared with the baseline
 
 
@@ -67,6 +69,7 @@ def coverage(runs: int) -> Iterable[Line]:
             scores = {f"task {i}": row for i, row in enumerate(rng.normal(size=(26, n)))}
             hits.append(_holds(stats.suite_interval(scores, resamples=2000, rng=rng), 0.0))
         yield Line(what=f"suite IQM, 26 tasks, n = {n}", rate=_share(hits), runs=few, least=0.93)
+    yield from _new_tasks(few)
     for n in (3, 5, 10):
         for truth in (0.5, 0.76, 0.96):
             shift = math.sqrt(2) * float(ndtri(truth))
@@ -80,6 +83,23 @@ def coverage(runs: int) -> Iterable[Line]:
                 for _ in range(runs)
             ]
             what = f"probability of improvement {truth}, n = {n}"
+            yield Line(what=what, rate=_share(hits), runs=runs, least=0.93)
+
+
+def _new_tasks(runs: int) -> Iterable[Line]:
+    """Measure how often intervals that speak of new tasks hold what all tasks would give."""
+    rng = np.random.default_rng(6)
+    settings: list[tuple[Statistic, int]] = [("mean", 5), ("mean", 26), ("iqm", 10), ("iqm", 26)]
+    for name, many in settings:
+        for n in (1, 5):
+            hits = []
+            for _ in range(runs):
+                places = rng.normal(size=(many, 1))
+                drawn = places + 0.5 * rng.normal(size=(many, n))
+                scores = {f"task {i:02}": row for i, row in enumerate(drawn)}
+                found = stats.new_tasks_interval(scores, name, resamples=2000, rng=rng)
+                hits.append(_holds(found, 0.0))
+            what = f"{name.replace('iqm', 'IQM')} over new tasks, {many} tasks, n = {n}"
             yield Line(what=what, rate=_share(hits), runs=runs, least=0.93)
 
 

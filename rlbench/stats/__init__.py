@@ -8,7 +8,8 @@ call gives the same bytes, in whatever order the seeds come.
 - Two cells: `paired_difference`, `sign_flip_test`, `probability_of_improvement`.
 - A family of comparisons: `holm` (up to 6 seeds), `max_t` (from 7).
 - A grid of cells: `contrast`, `contrast_values`.
-- A suite of tasks: `suite_interval`, `optimality_gap`, `performance_profile`, `bootstrap_ranks`.
+- A suite of tasks: `suite_interval`, `new_tasks_interval`, `optimality_gap`,
+  `performance_profile`, `bootstrap_ranks`.
 - How many seeds: `pairs_needed`, `pocock_looks`, `e_process`, `sign_e_process`,
   `confidence_sequence`.
 """
@@ -20,6 +21,7 @@ from rlbench.stats.failures import failure_interval
 from rlbench.stats.improvement import probability_of_improvement
 from rlbench.stats.interval import Interval, mean_interval
 from rlbench.stats.multiplicity import holm, max_t
+from rlbench.stats.new_tasks import new_tasks_interval
 from rlbench.stats.paired import Difference, paired_difference, sign_flip_test
 from rlbench.stats.power import pairs_needed
 from rlbench.stats.profiles import optimality_gap, performance_profile
@@ -49,6 +51,7 @@ __all__ = [
     "iqm_interval",
     "max_t",
     "mean_interval",
+    "new_tasks_interval",
     "optimality_gap",
     "paired_difference",
     "pairs_needed",

@@ -49,8 +49,8 @@ def suite_interval(
     ``(sum v)**2 / sum(v**2 / (n - 1))`` and the inflation ``sum v / sum(v (n - 1) / n)``, where v
     is the variance of a task's mean and n its number of runs. Simulated on 26 normal tasks
     at level .95 the IQM's covers 94 to 96 % at 3, 5 and 10 runs. The interval speaks of new seeds
-    on these tasks, not of new tasks. The median over tasks is not offered: it is biased at few
-    runs.
+    on these tasks; `new_tasks_interval` speaks of new tasks. The median over tasks is not offered:
+    it is biased at few runs.
 
     Args:
         scores: For every task, its normalised scores (runs,). With unequal numbers of runs, ``iqm``
@@ -73,11 +73,7 @@ def suite_interval(
     tasks = suite(scores)
     check_level(level)
     check_resamples(resamples)
-    if statistic not in ("iqm", "mean", "optimality_gap"):
-        raise ValueError(
-            f"statistic {statistic!r}: known are iqm, mean and optimality_gap (a median over tasks "
-            "is biased at few runs)"
-        )
+    check_statistic(statistic)
     if statistic == "optimality_gap":
         tasks = shortfall(tasks, gamma)
     pooled = np.concatenate(list(tasks.values()))
@@ -107,6 +103,15 @@ def suite_interval(
         n=n,
         method=_method(statistic, [len(group) for group in groups], resamples),
     )
+
+
+def check_statistic(statistic: str) -> None:
+    """Refuse what is no `Statistic`."""
+    if statistic not in ("iqm", "mean", "optimality_gap"):
+        raise ValueError(
+            f"statistic {statistic!r}: known are iqm, mean and optimality_gap (a median over tasks "
+            "is biased at few runs)"
+        )
 
 
 def _one_task(

@@ -32,6 +32,8 @@ class Algorithm:
         iqm: Mean of the middle half of all runs; the headline.
         mean: Mean over runs, then tasks.
         gap: By how much runs fall short of 1; None too where 1 is no target.
+        new_iqm: The IQM with an interval that speaks of new tasks, not only of new seeds.
+        new_mean: The mean with such an interval.
         rank: Mean rank over tasks among the algorithms that have all; None too where it is alone.
     """
 
@@ -41,6 +43,8 @@ class Algorithm:
     iqm: Interval | None = None
     mean: Interval | None = None
     gap: Interval | None = None
+    new_iqm: Interval | None = None
+    new_mean: Interval | None = None
     rank: Rank | None = None
 
     @property
@@ -93,8 +97,9 @@ def suite(
     """Aggregate cells that differ in nothing but the task, one algorithm at a time.
 
     Failed seeds score the task's floor, put on the same scale. Intervals are those of
-    `rlbench.stats.suite_interval` and `bootstrap_ranks`: new seeds, the same tasks. Where less is
-    better, a scale has its better score as 1, so that more is better after it.
+    `rlbench.stats.suite_interval` and `bootstrap_ranks`: new seeds, the same tasks; beside them
+    stand those of `rlbench.stats.new_tasks_interval`. Where less is better, a scale has its better
+    score as 1, so that more is better after it.
 
     Args:
         cells: In any order; it changes nothing.
@@ -216,10 +221,12 @@ def _within_one(values: Iterable[Mapping[str, Sequence[float]]]) -> bool:
 def _aggregated(
     one: Algorithm, values: Mapping[str, Sequence[float]], level: float, *, gap: bool
 ) -> Algorithm:
-    from rlbench.stats import suite_interval
+    from rlbench.stats import new_tasks_interval, suite_interval
 
     return replace(
         one,
+        new_iqm=new_tasks_interval(values, "iqm", level),
+        new_mean=new_tasks_interval(values, "mean", level),
         iqm=suite_interval(values, "iqm", level),
         mean=suite_interval(values, "mean", level),
         gap=suite_interval(values, "optimality_gap", level) if gap else None,

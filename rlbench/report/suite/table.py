@@ -21,9 +21,20 @@ if TYPE_CHECKING:
     from rlbench.stats import Interval
 
 # columns that may be left out, the first one first, where a table is too wide
-_EXPENDABLE = ("gap 95%", "rank 95%", "mean 95%", "P(best)", "gap", "n")
-_INTERVALS = 3  # so many of them are left out before names are folded
+_NEW = "95% new tasks"
+_EXPENDABLE = (
+    f"IQM {_NEW}",
+    f"mean {_NEW}",
+    "gap 95%",
+    "rank 95%",
+    "mean 95%",
+    "P(best)",
+    "gap",
+    "n",
+)
+_INTERVALS = 5  # so many of them are left out before names are folded
 _PLACES_OF_RANKS = 2
+_FEWEST = 3  # tasks: of two, an interval of new tasks is wider than any scale
 _NAMED = 5  # tasks that a sentence names
 
 
@@ -121,6 +132,7 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
     )
     if methods:
         sentences.append(f"95%: {'; '.join(methods)}; of new seeds on the same tasks.")
+    sentences += _of_new_tasks(suite, shown)
     if "n" in shown:
         sentences.append("n: runs that ended well/tried.")
     paragraphs = [" ".join(sentences)]
@@ -133,6 +145,26 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
         )
     paragraphs.append(f"Tasks: {_listed(suite.tasks)}.")
     return paragraphs
+
+
+def _of_new_tasks(suite: Suite, shown: Sequence[str]) -> list[str]:
+    """Say what the intervals of new tasks are."""
+    of: dict[str, Callable[[Algorithm], Interval | None]] = {
+        "IQM": lambda one: one.new_iqm,
+        "mean": lambda one: one.new_mean,
+    }
+    methods = sorted(
+        {
+            f"{found.method} ({name})"
+            for name, find in of.items()
+            if f"{name} {_NEW}" in shown
+            for found in map(find, suite.algorithms)
+            if found is not None and found.half_width is not None
+        }
+    )
+    if not methods:
+        return []
+    return [f"{_NEW}: {'; '.join(methods)}; of new seeds on new tasks like these."]
 
 
 def _scale(suite: Suite) -> str:
@@ -164,7 +196,9 @@ def _numbers(suite: Suite) -> list[Column[Algorithm]]:
     columns += [
         Column(name="n", say=lambda one: f"{one.ok}/{one.tried}"),
         *_estimate("IQM", lambda one: one.iqm, places),
+        *_new_tasks(suite, "IQM", lambda one: one.new_iqm, places),
         *_estimate("mean", lambda one: one.mean, places),
+        *_new_tasks(suite, "mean", lambda one: one.new_mean, places),
     ]
     if suite.has_gap:
         columns += _estimate("gap", lambda one: one.gap, places)
@@ -190,6 +224,18 @@ def _estimate(
         return layout.MISSING if found is None else interval_text(found, places)
 
     return [Column(name=name, say=value), Column(name=f"{name} 95%", say=interval)]
+
+
+def _new_tasks(
+    suite: Suite, name: str, of: Callable[[Algorithm], Interval | None], places: int
+) -> list[Column[Algorithm]]:
+    """Make a column of the intervals that speak of new tasks, where there are any."""
+    found = [of(one) for one in suite.algorithms]
+    if len(suite.tasks) < _FEWEST or not any(
+        one is not None and one.half_width is not None for one in found
+    ):
+        return []
+    return [Column(name=f"{name} {_NEW}", say=_estimate("", of, places)[1].say)]
 
 
 def _rank(one: Algorithm) -> Interval | None:
@@ -228,9 +274,16 @@ def _record(suite: Suite, one: Algorithm) -> dict[str, Any]:
         **bounds("iqm", one.iqm),
         **bounds("mean", one.mean),
         **bounds("optimality_gap", one.gap),
+        **_new_bounds("iqm", one.new_iqm),
+        **_new_bounds("mean", one.new_mean),
         **bounds("rank", one.rank.interval if one.rank else None),
         "p_best": one.rank.best if one.rank else None,
     }
+
+
+def _new_bounds(name: str, found: Interval | None) -> dict[str, Any]:
+    ends = bounds(name, found)
+    return {f"{name}_new_tasks_{end}": ends[f"{name}_{end}"] for end in ("low", "high")}
 
 
 def _listed(names: Sequence[str]) -> str:
