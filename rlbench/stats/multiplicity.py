@@ -58,7 +58,8 @@ def max_t(
     comparisons share each flip, so that their dependence is kept, and the least adjusted p is
     ``2**(1 - n)`` however many comparisons there are. The largest ``abs(t)`` is compared with the
     largest of every flip, the next with the largest of the rest, and so on. Up to 16 seeds all
-    flips are enumerated; above, p is ``(1 + b) / (resamples + 1)``.
+    flips are enumerated; above, p is ``(1 + b) / (resamples + 1)``. A seed at which all differences
+    are 0 is the same under every flip and is not counted.
 
     From n = 7: at 6 seeds the least p is 0.031, which leaves no room for error in any seed.
 
@@ -68,8 +69,8 @@ def max_t(
         rng: Seed or generator for them.
 
     Returns:
-        Adjusted two-sided p-values (k,); 1 for a column of zeros. The order of the seeds changes
-        nothing.
+        Adjusted two-sided p-values (k,); 1 for a column of zeros. The order of the seeds and the
+        sign of all of ``d`` change nothing.
 
     Raises:
         ValueError: ``d`` is not two-dimensional, has no row or is not finite, or ``resamples`` is
@@ -77,10 +78,12 @@ def max_t(
     """
     values = table(d, "comparisons")
     check_resamples(resamples)
-    n, k = values.shape
+    k = values.shape[1]
     if k == 0:
         return np.empty(0)
-    values = values[np.lexsort(values.T)]
+    values = _canonical(values)
+    if not len(values):
+        return np.ones(k)
     # flips leave sum(d**2) as it is, so abs(t) grows with abs(sum(d)) / sqrt(sum(d**2)), which has
     # no variance to divide by
     size = np.abs(values).max(axis=0)
@@ -91,14 +94,25 @@ def max_t(
     ranked, threshold = values[:, order], observed[order] - TIE
     extreme, count = np.zeros(k, dtype=np.int64), 0
     rows = max(PIECE // k, 1)
-    for signs in flips(n, resamples, rng):
+    for signs in flips(len(values), resamples, rng):
         for start in range(0, len(signs), rows):
             largest = np.abs(signs[start : start + rows] @ ranked)
             np.maximum.accumulate(largest, axis=1, out=largest)
             extreme += (largest >= threshold).sum(axis=0)
         count += len(signs)
-    drawn = int(n > ENUMERATED)  # the data themselves count as one of the drawn flips
+    drawn = int(len(values) > ENUMERATED)  # the data themselves count as one of the drawn flips
     p = (extreme + drawn) / (count + drawn)
     adjusted = np.empty(k)
     adjusted[order] = np.maximum.accumulate(p[::-1])[::-1]
     return adjusted
+
+
+def _canonical(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Leave out rows of zeros, and order the rest by their sizes, whatever signs and order.
+
+    Drawn flips meet rows in their order: neither who is called baseline nor the order of seeds or
+    comparisons may choose which.
+    """
+    sizes = np.abs(values)
+    keys = np.concatenate([sizes.T, np.sort(sizes, axis=1).T])  # the last key rules
+    return values[np.lexsort(keys)][(sizes == 0).all(axis=1).sum() :]

@@ -13,7 +13,7 @@ from rlbench.stats.profiles import mean_over_tasks, shortfall
 from rlbench.stats.robust import BLOCK, iqm
 from rlbench.stats.sample import average, check_level, check_resamples, constant, scaled, unscaled
 from rlbench.stats.sample import suite as checked
-from rlbench.stats.suite import Statistic, check_statistic
+from rlbench.stats.suite import Statistic, check_statistic, in_one_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ def new_tasks_interval(
     Returns:
         The interval in the unit of the scores, about the same estimate as `suite_interval`; ``n``
         is the number of tasks. There is none for one task, nor for the IQM of fewer than 10. The
-        order of tasks and runs does not change a bit.
+        order and names of tasks and the order of runs do not change a bit.
 
     Raises:
         ValueError: There is no task, a value is not finite (the task is named), or a setting is
@@ -80,7 +80,7 @@ def new_tasks_interval(
     if constant(pooled):
         return degenerate_interval(mid, why="all values are equal", **said)
     _, exponent = scaled(pooled)
-    small = [np.ldexp(values, -exponent) for values in groups]
+    small = in_one_order([np.ldexp(values, -exponent) for values in groups])
     resampled = _resampled_tasks(small, resamples, np.random.default_rng(rng))
     low, high = tail_values(resampled, expanded_tail(level, df=n - 1, inflation=n / (n - 1)))
     if low == high:

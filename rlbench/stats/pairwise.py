@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtr
 
-from rlbench.stats.multiplicity import holm, max_t
-from rlbench.stats.sample import ROUNDING, scaled, table
+from rlbench.stats.mixed import MAX_T_FROM, adjusted_by_pairs
+from rlbench.stats.sample import ROUNDING, table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-MAX_T_FROM = 7  # pairs of seeds; below, flipping signs leaves no room for a correction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +26,8 @@ class PairTests:
         testable: Whether there is a test (m,): at least two common seeds, and a spread.
         p: Two-sided p-values of the paired t test (m,), 1 where there is no test.
         adjusted: The same, adjusted for all pairs with a test (m,), 1 where there is none.
-        joint: Whether they were adjusted by max-t with joint flips of signs, and not by Holm.
+        joint: Whether all with a test were adjusted by max-t with joint flips of signs.
+        mixed: Whether some were, and others by Holm.
     """
 
     n: NDArray[np.int64]
@@ -38,14 +37,15 @@ class PairTests:
     p: NDArray[np.float64]
     adjusted: NDArray[np.float64]
     joint: bool
+    mixed: bool
 
 
 def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None) -> PairTests:
     """Test pairs of cells by paired t at common seeds, as one family.
 
-    Computes what `paired_difference` does for one pair (to rounding) for thousands at once. While
-    any pair with a test has 6 seeds or fewer, p is adjusted by `holm`; from 7 on by `max_t`, where
-    a seed that a pair lacks is 0 under every flip and adds nothing.
+    Computes what `paired_difference` does for one pair (to rounding) for thousands at once; p is
+    adjusted by `adjusted_by_pairs`. A seed that a pair lacks is 0 under every flip and adds
+    nothing.
 
     Args:
         y: Values (n, cells), one row per seed.
@@ -68,22 +68,22 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
     if index.size and (index.min() < 0 or index.max() >= values.shape[1]):
         raise ValueError(f"pairs name columns outside [0, {values.shape[1] - 1}]")
     values = np.where(there, values, 0.0)
-    if not values.any():
-        small, unit = values, 0
-    else:
-        small, unit = scaled(values)
     first, second = index.T
     common = there[:, first] & there[:, second]
-    d = np.where(common, small[:, first] - small[:, second], 0.0)
+    left, right = np.where(common, values[:, first], 0.0), np.where(common, values[:, second], 0.0)
+    # a power of two for each pair: one task's scores may be far beyond another's
+    exponents = _exponents(np.maximum(np.abs(left), np.abs(right)).max(axis=0, initial=0.0))
+    left, right = np.ldexp(left, -exponents), np.ldexp(right, -exponents)
+    d = left - right
     n = common.sum(axis=0)
     mean = d.sum(axis=0) / np.maximum(n, 1)
-    testable = (n >= 2) & _spread(d, small[:, first], small[:, second], common)
+    testable = (n >= 2) & _spread(d, left, right, common)
     p = np.where(testable, _paired_t(d, mean, n, common), 1.0)
-    joint = bool(testable.any()) and int(n[testable].min()) >= MAX_T_FROM
-    adjusted = np.ones(len(index))
-    adjusted[testable] = max_t(d[:, testable]) if joint else holm(p[testable])
+    adjusted, many = np.ones(len(index)), n[testable] >= MAX_T_FROM
+    if testable.any():
+        adjusted[testable] = adjusted_by_pairs(p[testable], n[testable], d[:, testable])
     with np.errstate(over="ignore"):  # what no float can hold is infinite
-        difference = np.ldexp(mean, unit)
+        difference = np.ldexp(mean, exponents)
     return PairTests(
         n=n,
         difference=difference,
@@ -91,8 +91,15 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
         testable=testable,
         p=p,
         adjusted=adjusted,
-        joint=joint,
+        joint=bool(testable.any() and many.all()),
+        mixed=bool(many.any() and not many.all()),
     )
+
+
+def _exponents(sizes: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Give the powers of two that bring numbers of these sizes below 1."""
+    found: NDArray[np.int32] = np.frexp(sizes)[1]
+    return found
 
 
 def _spread(

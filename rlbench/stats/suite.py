@@ -64,7 +64,8 @@ def suite_interval(
     Returns:
         The interval in the unit of the scores; ``n`` is the number of runs over all tasks. There is
         none when a task has one run, whose spread nobody knows. One task gives the interval of one
-        sample. The order of tasks and runs does not change a bit.
+        sample. The order and names of tasks and the order of runs do not change a
+        bit.
 
     Raises:
         ValueError: There is no task, a value is not finite (the task is named), or a setting is
@@ -87,7 +88,7 @@ def suite_interval(
     if all(constant(values) for values in tasks.values()):
         return degenerate_interval(mid, level=level, n=n, why="no task has a spread")
     _, exponent = scaled(pooled)
-    groups = [np.ldexp(values, -exponent) for values in tasks.values()]
+    groups = in_one_order([np.ldexp(values, -exponent) for values in tasks.values()])
     generator = np.random.default_rng(rng)
     resample = resampled_iqms if statistic == "iqm" else _resampled_means
     low, high = tail_values(
@@ -103,6 +104,11 @@ def suite_interval(
         n=n,
         method=_method(statistic, [len(group) for group in groups], resamples),
     )
+
+
+def in_one_order(groups: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Order groups by what is in them, so that no name of a task chooses what is drawn."""
+    return sorted(groups, key=lambda group: (len(group), group.tolist()))
 
 
 def check_statistic(statistic: str) -> None:

@@ -99,6 +99,21 @@ def test_drawn_flips_never_give_zero_and_agree_with_all(monkeypatch: pytest.Monk
     assert max_t(np.ones((30, 2)) + d[:1, :2] * 0, resamples=100) == pytest.approx([1 / 101] * 2)
 
 
+def test_drawn_flips_do_not_depend_on_signs_or_columns() -> None:
+    d = np.random.default_rng(2).normal(0.4, 1, size=(19, 3))
+    p = max_t(d)
+    assert list(max_t(-d)) == list(p)
+    assert list(max_t(d[:, [2, 0, 1]])) == list(p[[2, 0, 1]])
+    assert list(max_t(d[:, :1])) == list(max_t(-d[::-1, :1]))
+
+
+def test_seeds_without_any_difference_do_not_end_the_enumeration() -> None:
+    d = np.random.default_rng(2).normal(0.5, 1, size=16)
+    padded = np.concatenate([d, np.zeros(4)])[:, None]
+    assert max_t(padded)[0] == sign_flip_test(d)
+    assert list(max_t(np.zeros((3, 2)))) == [1, 1]
+
+
 def test_columns_without_difference_claim_nothing() -> None:
     d = np.column_stack([np.zeros(7), np.arange(1, 8)])
     assert list(max_t(d)) == [1, 2.0**-6]

@@ -115,3 +115,10 @@ def test_bad_input_is_named(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         new_tasks_interval(scores, **more)  # type: ignore[arg-type] - wrong on purpose
+
+
+def test_names_of_tasks_choose_nothing() -> None:
+    rng = np.random.default_rng(1)
+    values = [rng.normal(size=size) for size in (3, 5, 4, 5, 3, 4, 5, 3, 4, 5, 4, 3)]
+    plain = new_tasks_interval({f"{n:02}": one for n, one in enumerate(values)})
+    assert new_tasks_interval({f"{-n:02}": one for n, one in enumerate(values)}) == plain

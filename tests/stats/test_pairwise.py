@@ -34,14 +34,26 @@ def test_up_to_six_seeds_holm_from_seven_max_t() -> None:
     assert six.adjusted == pytest.approx(holm(six.p))
 
 
-def test_the_fewest_seeds_of_any_pair_decide_on_the_method() -> None:
+def test_few_seeds_of_one_pair_leave_the_method_of_the_others() -> None:
     y = np.random.default_rng(0).normal(size=(8, 3))
     present = np.ones((8, 3), dtype=bool)
     present[6:, 2] = False
     found = pair_tests(y, pairs_of(3), present)
     assert list(found.n) == [8, 6, 6]
-    assert not found.joint
-    assert found.adjusted == pytest.approx(holm(found.p))
+    assert (found.joint, found.mixed) == (False, True)
+    # one of three by flips, two by t: each group has its share of the error rate
+    first = max_t((y[:, 0] - y[:, 1])[:, None])[0]
+    assert found.adjusted[0] == pytest.approx(min(3 * first, 1))
+    assert found.adjusted[1:] == pytest.approx(np.minimum(1.5 * holm(found.p[1:]), 1))
+
+
+def test_a_task_of_tiny_scores_is_judged_beside_one_of_huge_ones() -> None:
+    rng = np.random.default_rng(0)
+    tiny, huge = rng.normal(size=(5, 2)) * 1e-24, rng.normal(size=(5, 2)) * 1e300
+    both = pair_tests(np.hstack([tiny, huge]), [[0, 1], [2, 3]])
+    assert both.testable.all()
+    assert both.p[0] == pytest.approx(paired_difference(tiny[:, 0], tiny[:, 1]).p)
+    assert both.difference[0] == pytest.approx((tiny[:, 0] - tiny[:, 1]).mean())
 
 
 def test_only_common_seeds_count_and_nothing_is_read_where_nothing_is() -> None:

@@ -39,6 +39,21 @@ def test_one_pair_fewer_is_too_few(ratio: float) -> None:
     assert power(n, ratio) >= 0.8 > power(n - 1, ratio)
 
 
+@pytest.mark.parametrize(
+    ("effect", "alpha", "pairs"),
+    # by numerical integration over the chi distribution; scipy's noncentral t gives NaN there
+    [(3, 0.05 / 31, 7), (2, 0.05 / 250, 12), (0.05, 0.0002, 8327)],
+)
+def test_small_levels_need_more_pairs(effect: float, alpha: float, pairs: int) -> None:
+    assert pairs_needed(effect, 1, alpha=alpha) == pairs
+
+
+@pytest.mark.parametrize("effect", [0.3, 1, 3, 10])
+def test_a_smaller_level_never_needs_fewer_pairs(effect: float) -> None:
+    needed = [pairs_needed(effect, 1, alpha=0.05 / k) for k in range(1, 400, 7)]
+    assert needed == sorted(needed)
+
+
 def test_a_pilots_sd_is_taken_at_its_upper_limit() -> None:
     # sd 1 from 5 pairs: limit sqrt(4 / chi2(.2, 4)) = sqrt(4 / 1.648777) = 1.557567
     limit = math.sqrt(4 / chi2.ppf(0.2, 4))

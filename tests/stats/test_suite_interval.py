@@ -192,3 +192,10 @@ def test_coverage_of_the_suite_interval() -> None:
         hits += interval.low <= 0 <= interval.high
     # .95 less three standard errors: .95 - 3 * sqrt(.95 * .05 / 400) = .917
     assert hits / 400 > 0.917
+
+
+def test_names_of_tasks_choose_nothing() -> None:
+    rng = np.random.default_rng(1)
+    values = [rng.normal(size=size) for size in (3, 5, 4, 5, 3, 4, 5, 3, 4, 5, 4, 3)]
+    plain = suite_interval({f"{n:02}": one for n, one in enumerate(values)})
+    assert suite_interval({f"{-n:02}": one for n, one in enumerate(values)}) == plain
