@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rlbench.cli import flags, selecting
+from rlbench.cli import flags, selecting, tuning
 from rlbench.cli.baseline import baselines
 from rlbench.errors import NothingSelected
 from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlbench.report.cells.cell import Cell
     from rlbench.report.cells.metric import Direction
     from rlbench.report.compare.comparison import Comparison
-    from rlbench.report.compare.tuning import Tuning
 
 
 @click.command(
@@ -40,13 +39,7 @@ by +. Without the task, among several, it is the baseline of each task."""
 @flags.margin
 @flags.metric
 @flags.direction
-@click.option(
-    "--tune",
-    cls=Once,
-    metavar="NAME[=VAL,VAL]",
-    help="Choose each cell's best value (of lr, say, or loss.eps) on half of the seeds; compare "
-    "on the rest.",
-)
+@tuning.option
 @flags.level
 @flags.format_
 @flags.width
@@ -70,7 +63,6 @@ def compare(
     """Compare every cell with a baseline, at common seeds."""
     from dataclasses import replace
 
-    from rlbench.grid.race_file import spent_by_race
     from rlbench.report.cells.metric import metric as metric_named
     from rlbench.report.compare import comparison
     from rlbench.report.tables.table import check_format
@@ -79,35 +71,16 @@ def compare(
     root = selecting.root(folder, out)
     records = selecting.read(root)
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
-    if spent_by_race(root, [record.spec for record in chosen if record.spec]):
-        say(
-            f"warning: {root} has a race: its seeds were spent by what was seen, so that p-values "
-            "here do not hold; the command that raced shows its verdicts"
-        )
     found = selecting.cells(chosen, metric_named(metric, direction))
-    tuning = _tuned(found, tune) if tune is not None else None
-    shown = comparison.in_order(tuning.cells if tuning else found)
+    tuned = tuning.tuned(found, tune) if tune is not None else None
+    shown = comparison.in_order(tuned.cells if tuned else found)
     _check_number(shown)
     against = baselines(shown, baseline, plugins)
     made = comparison.compare(shown, against, level=level, margin=margin)
     unselected = len(records) - len(chosen)
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
-    made = replace(made, named=baseline is not None, left_out=left_out, tuning=tuning)
+    made = replace(made, named=baseline is not None, left_out=left_out, tuning=tuned)
     _print(made, format_, max_width)
-
-
-def _tuned(found: Sequence[Cell], text: str) -> Tuning:
-    """Choose a value for each cell; values that are not there are said on stderr."""
-    from rlbench.report.compare import tuning
-
-    axis = tuning.parse_axis(text)
-    made = tuning.tune(found, axis)
-    absent = tuning.absent(axis, found)
-    if absent:
-        say(
-            f"no result with {axis.name}={' or '.join(absent)}; there are: {', '.join(made.values)}"
-        )
-    return made
 
 
 def _check_number(shown: Sequence[Cell]) -> None:

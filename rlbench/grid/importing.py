@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from rlbench.grid.score_rows import PARTS
 from rlbench.grid.store import RESULT, SCHEMA, SPEC, Store, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlbench.grid.normalisation import Scale
     from rlbench.grid.scores_file import Entry
@@ -25,6 +26,7 @@ What = Literal["new", "there", "conflict", "replaced"]
 
 STEM_LENGTH = 60
 MADE_ELSEWHERE = "imported"  # a key of specifications
+SEEDS_COUNTED = "seeds_counted"  # a key of provenances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,15 @@ class Foreign:
 def is_foreign(record: Record) -> bool:
     """Whether a run was made elsewhere."""
     return bool((record.spec or {}).get(MADE_ELSEWHERE))
+
+
+def seeds_are_counted(record: Record) -> bool:
+    """Whether rlbench counted the seeds of a run that was made elsewhere.
+
+    Nobody said then that runs of one number share anything: they are no pairs.
+    """
+    provenance = (record.result or {}).get("provenance")
+    return isinstance(provenance, Mapping) and bool(provenance.get(SEEDS_COUNTED))
 
 
 def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:

@@ -5,7 +5,8 @@ failed run scores. A value that is not finite is refused, never dropped and neve
 call gives the same bytes, in whatever order the seeds come.
 
 - One cell: `mean_interval`, `iqm`, `iqm_interval`, `failure_interval`.
-- Two cells: `paired_difference`, `sign_flip_test`, `probability_of_improvement`.
+- Two cells: `paired_difference`, `unpaired_difference`, `sign_flip_test`,
+  `probability_of_improvement`.
 - A family of comparisons: `holm` (up to 6 seeds), `max_t` (from 7).
 - A grid of cells: `contrast`, `contrast_values`.
 - A suite of tasks: `suite_interval`, `new_tasks_interval`, `optimality_gap`,
@@ -35,6 +36,7 @@ from rlbench.stats.sequential import (
     sign_e_process,
 )
 from rlbench.stats.suite import suite_interval
+from rlbench.stats.unpaired import unpaired_difference
 
 __all__ = [
     "Difference",
@@ -62,4 +64,5 @@ __all__ = [
     "sign_e_process",
     "sign_flip_test",
     "suite_interval",
+    "unpaired_difference",
 ]

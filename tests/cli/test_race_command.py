@@ -119,6 +119,7 @@ verdict: better or worse where the interval excludes 0, equivalent where it lies
   so rare that none has shown are in no interval.
 rlbench compare does not hold for these seeds: what they showed decided how many
   there are.
+All rows: loss clip, kl none, task addition, reward true, model lstm.
 """
 
 

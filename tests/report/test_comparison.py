@@ -144,7 +144,7 @@ def test_from_seven_pairs_on_signs_are_flipped_jointly(out: Path, write_run) -> 
     assert "max-t" in comparison_table(comparison)
 
 
-def test_the_smallest_number_of_pairs_rules_the_method(out: Path, write_run) -> None:
+def test_each_number_of_pairs_has_its_own_method(out: Path, write_run) -> None:
     steps = [0.01 * (seed + 1) for seed in range(8)]
     write(
         write_run,
@@ -155,12 +155,13 @@ def test_the_smallest_number_of_pairs_rules_the_method(out: Path, write_run) -> 
         },
     )
     comparison = versus(out)
-    assert (comparison.family.joint, comparison.family.fewest) == (False, 6)
-    p = [scipy_stats.ttest_1samp(steps, 0).pvalue, scipy_stats.ttest_1samp(steps[:6], 0).pvalue]
-    assert row(comparison, "one").p == pytest.approx(2 * p[0])
-    assert row(comparison, "few").p == pytest.approx(max(p[1], 2 * p[0]))
+    assert (comparison.family.correction, comparison.family.fewest) == ("max_t and holm", 6)
+    # one of two by flips, all of one sign: 2 / 2**8; one of two by t: each has half of the level
+    p = scipy_stats.ttest_1samp(steps[:6], 0).pvalue
+    assert row(comparison, "one").p == pytest.approx(2 * 2 / 256)
+    assert row(comparison, "few").p == pytest.approx(2 * p)
     text = comparison_table(comparison)
-    assert "Holm" in text
+    assert "max-t with joint sign flips for the 1 with 7 pairs or more" in " ".join(text.split())
     assert "few: 6 of 8 seeds make pairs; 6,7 did not run on both sides." in text
 
 
@@ -344,7 +345,7 @@ def test_data_have_every_digit_and_no_nan(out: Path, write_run) -> None:
     found = row(comparison, "one").difference
     assert found is not None
     assert float(one["difference"]) == found.interval.mid
-    assert float(one["p_paired_t"]) == found.p
+    assert float(one["p_t"]) == found.p
     assert {"simultaneous_low", "p_adjusted", "correction", "improvement_low"} <= set(one)
 
 
@@ -371,7 +372,7 @@ def test_the_caption_names_what_was_done(out: Path, write_run) -> None:
         "one is better than base: score +0.20 (90% interval +0.03 to +0.37; p = 0.074; 3 pairs).",
         "90% paired t interval",
         "two-sided paired t test of the one comparison",
-        "3 pairs are not testable without assuming near normal differences",
+        "differences to be near normal, which 3 pairs can't show",
         "p < 0.1",
         "simultaneous by Bonferroni, lies inside ±0.02",
         "Equal settings are not equal tuning",

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlbench.grid.reading import describes_a_run
+from rlbench.report.cells.floors import Floors
 from rlbench.report.cells.metric import SCORE, Metric
 from rlbench.report.text.spelling import spelled
 
@@ -34,8 +35,9 @@ class Seed:
         number: The seed.
         record: Its run.
         status: ``ok``, ``failed``, ``diverged``, ``timeout``, or ``not run``.
-        score: The metric at the end, such as the score; the task's floor where the run failed;
-            None where it did not run, or where a failed run has no known floor.
+        score: The metric at the end, such as the score; the task's floor where the run failed, or
+            the worst score of its task that a run ended well with, if that is worse; None where it
+            did not run, or where a failed run has no known floor.
     """
 
     number: int
@@ -128,7 +130,7 @@ def cells(records: Iterable[Record], metric: Metric = SCORE) -> list[Cell]:
         Cells in the order in which they first occur.
     """
     readable = {record.run_id: record for record in records if describes_a_run(record.spec)}
-    floors = _floors(readable.values())
+    floors = Floors.of(readable.values())
     groups: dict[Hashable, list[Record]] = {}
     keys: dict[Hashable, str] = {}
     for record in readable.values():
@@ -263,7 +265,7 @@ def _directed(metric: Metric, spec: Mapping[str, Any]) -> tuple[Metric, bool]:
     return replace(metric, higher=higher), True
 
 
-def _seed(record: Record, floors: Mapping[str, float] | None, key: str) -> Seed:
+def _seed(record: Record, floors: Floors | None, key: str) -> Seed:
     """Decide what a run counts as; without floors, the worth of a failure is not known."""
     spec, result = record.spec or {}, record.result or {}
     score: float | None = None
@@ -272,28 +274,8 @@ def _seed(record: Record, floors: Mapping[str, float] | None, key: str) -> Seed:
         score = result.get(key)
         status = "ok" if isinstance(result.get("score"), (int, float)) else "failed"
     if status not in ("ok", NOT_RUN):
-        score = None if floors is None else _floor(record, floors)
+        score = None if floors is None else floors.worth(record)
     return Seed(number=int(spec.get("seed", 0)), record=record, status=status, score=score)
-
-
-def _floor(record: Record, floors: Mapping[str, float]) -> float | None:
-    floor = (record.result or {}).get("floor")
-    known = isinstance(floor, (int, float))
-    return floor if known else floors.get(_task(record.spec or {}))
-
-
-def _task(spec: Mapping[str, Any]) -> str:
-    return json.dumps(spec.get("components", {}).get("task", {}), sort_keys=True)
-
-
-def _floors(records: Iterable[Record]) -> dict[str, float]:
-    """Look up the floor of every task: a run that was killed early does not know its own."""
-    floors = {}
-    for record in sorted(records, key=lambda record: record.run_id):
-        floor = (record.result or {}).get("floor")
-        if isinstance(floor, (int, float)):
-            floors[_task(record.spec or {})] = float(floor)
-    return floors
 
 
 def _interval(scores: Sequence[float | None]) -> Interval | None:

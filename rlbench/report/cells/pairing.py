@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rlbench.grid.importing import seeds_are_counted
+from rlbench.report.cells import crashes
 from rlbench.report.cells.cell import KINDS, VERSIONS
 from rlbench.report.cells.metric import SCORE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlbench.report.cells.cell import Cell, Seed
 
 # on these stands what every run of a task is measured by, and what it starts from
@@ -20,11 +24,14 @@ class Pairs:
     """What a cell and its baseline reached at their common seeds.
 
     Attributes:
-        seeds: Numbers of the seeds that both have tried, in ascending order.
+        seeds: Numbers of the seeds that both have tried, in ascending order; of independent runs
+            those of the cell.
         ours: What the cell reached there; empty where there is a `reason`.
         theirs: What the baseline reached.
-        outcomes: 1 where the cell does better, -1 where the baseline does, 0 for a tie.
-        failures: How many of the pairs hold a failed run.
+        failed: Which of either side failed, in the order of their numbers; empty where none did.
+        independent: Whether the runs of both sides have nothing in common: there are no pairs, and
+            both sides are whole.
+        failures: How many of the pairs, or of the runs of both sides, failed.
         sign: 1 where more is better, -1 where less is.
         reason: Why nothing can be subtracted; empty where it can.
         comparable: Whether both are on one footing, so that more seeds would help.
@@ -33,11 +40,36 @@ class Pairs:
     seeds: tuple[int, ...] = ()
     ours: tuple[float, ...] = ()
     theirs: tuple[float, ...] = ()
-    outcomes: tuple[int, ...] = ()
+    failed: tuple[tuple[bool, ...], tuple[bool, ...]] = ((), ())
+    independent: bool = False
     failures: int = 0
     sign: int = 1
     reason: str = ""
     comparable: bool = True
+
+    @property
+    def tested(self) -> tuple[dict[int, float], crashes.Samples]:
+        """What p is computed from, the larger the better; see `crashes`.
+
+        Returns:
+            The difference of each pair by its seed, none where runs are independent; and the two
+            samples of a t test, of pairs the differences beside zeros.
+        """
+        if self.independent:
+            return {}, crashes.tested((self.ours, self.theirs), self._failed, self.sign)
+        found = crashes.tested_pairs((self.ours, self.theirs), self._failed, self.sign)
+        by_seed = {s: d for s, d in zip(self.seeds, found, strict=True) if d is not None}
+        return by_seed, (tuple(by_seed.values()), (0.0,) * len(by_seed))
+
+    @property
+    def outcomes(self) -> crashes.Samples:
+        """Two samples to count wins in: a failure is the worst of all; the larger is the better."""
+        return crashes.ranked((self.ours, self.theirs), self._failed, self.sign)
+
+    @property
+    def _failed(self) -> tuple[Sequence[bool], Sequence[bool]]:
+        none = [False] * len(self.ours), [False] * len(self.theirs)
+        return self.failed if any(self.failed) else none
 
 
 def task_of(cell: Cell) -> str:
@@ -45,42 +77,55 @@ def task_of(cell: Cell) -> str:
     return cell.columns.get("task", "")
 
 
+def independent(cell: Cell, baseline: Cell) -> bool:
+    """Whether seeds of one number have nothing in common: rlbench counted them on import."""
+    return any(seeds_are_counted(seed.record) for side in (cell, baseline) for seed in side.tried)
+
+
 def pair(cell: Cell, baseline: Cell, *, ended_well: bool = False) -> Pairs:
     """Pair by seed, never by position.
 
     A failed seed counts as `Seed.score` says: with the task's floor. Of another metric than the
-    score no floor is known, so that a failure leaves no test there.
+    score no floor is known, so that a failure leaves no test there. Where the seeds were counted on
+    import, nothing is paired: all runs of one side stand against all of the other.
 
     Args:
         cell: What is compared.
         baseline: What it is compared with.
-        ended_well: Only the seeds that ended well on both sides.
+        ended_well: Only the seeds that ended well, of pairs on both sides.
     """
     ours = {seed.number: seed for seed in (cell.ok if ended_well else cell.tried)}
     theirs = {seed.number: seed for seed in (baseline.ok if ended_well else baseline.tried)}
-    common = tuple(sorted(ours.keys() & theirs.keys()))
+    apart = independent(cell, baseline)
+    common = tuple(sorted(ours if apart else ours.keys() & theirs.keys()))
     sign = cell.metric.sign
     why = off_footing(cell, baseline)
     if why:
         return Pairs(seeds=common, sign=sign, reason=why, comparable=False)
-    both = [(ours[number], theirs[number]) for number in common]
-    failures = sum(not (one.ok and other.ok) for one, other in both)
-    known = [
-        (one.score, other.score)
-        for one, other in both
-        if one.score is not None and other.score is not None
-    ]
-    if not common or len(known) < len(common):
-        reason = _unknown(cell, both) if common else "no common seed"
-        return Pairs(seeds=common, failures=failures, sign=sign, reason=reason)
-    return Pairs(
-        seeds=common,
-        ours=tuple(float(one) for one, _ in known),
-        theirs=tuple(float(other) for _, other in known),
-        outcomes=tuple(_outcome(one, other, sign) for one, other in both),
-        failures=failures,
-        sign=sign,
-    )
+    first = [ours[number] for number in common]
+    second = [theirs[number] for number in (sorted(theirs) if apart else common)]
+    failed = [[not seed.ok for seed in side] for side in (first, second)]
+    failures = sum(map(sum, failed)) if apart else sum(map(any, zip(*failed, strict=True)))
+    known = [[seed.score for seed in side if seed.score is not None] for side in (first, second)]
+    if not (first and second) or any(map(_lacks, (first, second), known)):
+        nothing = "no common seed" if not apart else "no run on one side"
+        reason = _unknown(cell, [*first, *second]) if first and second else nothing
+        found = Pairs(seeds=common, failures=failures, sign=sign, reason=reason)
+    else:
+        ours_known, theirs_known = (tuple(map(float, side)) for side in known)
+        found = Pairs(
+            seeds=common,
+            ours=ours_known,
+            theirs=theirs_known,
+            failed=(tuple(failed[0]), tuple(failed[1])),
+            failures=failures,
+            sign=sign,
+        )
+    return replace(found, independent=apart)
+
+
+def _lacks(side: list[Seed], known: list[float]) -> bool:
+    return len(known) < len(side)
 
 
 def off_footing(cell: Cell, baseline: Cell) -> str:
@@ -130,19 +175,9 @@ def _both_say(name: str, cell: Cell, baseline: Cell) -> bool:
     return bool(ours and theirs and ours != theirs)
 
 
-def _outcome(one: Seed, other: Seed, sign: int) -> int:
-    """Say who does better; failures tie with each other and lose to the rest."""
-    ours, theirs = (
-        (seed.ok, sign * seed.score if seed.ok and seed.score is not None else 0.0)
-        for seed in (one, other)
-    )
-    return int(ours > theirs) - int(ours < theirs)
-
-
-def _unknown(cell: Cell, both: list[tuple[Seed, Seed]]) -> str:
-    """Say why a common seed has no number."""
-    of_failures = all(seed.ok is False for pair in both for seed in pair if seed.score is None)
-    if not of_failures:
+def _unknown(cell: Cell, seeds: list[Seed]) -> str:
+    """Say why a seed has no number."""
+    if not all(seed.ok is False for seed in seeds if seed.score is None):
         return f"not every result has {cell.metric.name}"
     if cell.metric.key == SCORE.key:
         return "a failed seed has no known floor"

@@ -34,6 +34,7 @@ class Row(Judgement):
             no seed was tried, or the number of one is not known.
         seeds: The seeds that it shares with the baseline, both tried: the pairs.
         failures: How many of the pairs hold a failed run, on either side.
+        independent: Whether its runs and the baseline's have nothing in common: no pairs.
         of_ok: The judgement on the pairs that ended well on both sides, where the table has pairs
             that did not; never to be shown alone.
         seeds_of_ok: Those pairs.
@@ -44,6 +45,7 @@ class Row(Judgement):
     score: Interval | None
     seeds: tuple[int, ...] = ()
     failures: int = 0
+    independent: bool = False
     of_ok: Judgement | None = None
     seeds_of_ok: tuple[int, ...] = ()
 
@@ -77,6 +79,25 @@ class Comparison:
     def tasks(self) -> tuple[str, ...]:
         """Tasks of the rows, in their order."""
         return tuple(dict.fromkeys(task_of(row.cell) for row in self.rows))
+
+    def tuned(self, tuning: Tuning | None) -> Comparison:
+        """Say how a value was chosen for each cell.
+
+        As many seeds choose as compare, so that twice as many are to be run.
+        """
+        if tuning is None:
+            return self
+        rows = tuple(
+            row if row.more is None else replace(row, more=2 * row.more) for row in self.rows
+        )
+        return replace(self, rows=rows, tuning=tuning)
+
+    @property
+    def led_by_baselines(self) -> bool:
+        """Whether every baseline has the best mean of its task, as if it was chosen for that."""
+        first = {task_of(row.cell): row for row in reversed(self.rows)}
+        rivals = {task_of(row.cell) for row in self.rows if row.p is not None}
+        return bool(rivals) and all(first[task].baseline is None for task in rivals)
 
     @property
     def hanging_on_failures(self) -> tuple[Row, ...]:
@@ -152,6 +173,7 @@ def compare(
                 baseline=against[number],
                 seeds=pairs[number].seeds,
                 failures=pairs[number].failures,
+                independent=pairs[number].independent,
                 of_ok=again.get(number),
                 seeds_of_ok=of_ok[number].seeds if again else (),
             )

@@ -31,7 +31,7 @@ def data(comparison: Comparison, below: Sequence[str], format: str) -> str:  # n
         margin       differences within it are equivalent
         planned_for  difference that more_seeds is planned for
         comparisons  size of the family that p_adjusted is adjusted for
-        correction   "holm", "max_t", or null where nothing is tested
+        correction   "holm", "max_t", "max_t and holm", or null where nothing is tested
         tuning       null, or {axis, values, chosen_on, compared_on, unused}
         rows         one object a row, in the order of the table
         shared       kinds and settings that all rows have
@@ -41,11 +41,13 @@ def data(comparison: Comparison, below: Sequence[str], format: str) -> str:  # n
 
     - ``value`` with ``value_low`` and ``value_high``: the mean of the metric over the row's seeds,
       failures at the task's floor; ``higher_is_better`` says which way is better,
-    - ``pairs``, ``paired_seeds``, ``failed_pairs`` (pairs with a failure on either side),
-    - ``difference``, row less baseline, with ``_low`` and ``_high`` (paired t, of one comparison
-      alone), ``simultaneous_low`` and ``_high`` (for the whole family, Bonferroni), ``sd`` of the
-      differences, ``effect`` (the mean difference over ``sd``, corrected by Hedges),
-    - ``p_paired_t``, ``p_adjusted``, ``correction``,
+    - ``independent``: whether runs are not paired, since their seeds were numbered on import,
+    - ``pairs``, ``paired_seeds``, ``failed_pairs`` (pairs with a failure on either side; of
+      independent runs, failures of both sides),
+    - ``difference``, row less baseline, with ``_low`` and ``_high`` (paired or Welch t, of one
+      comparison alone), ``simultaneous_low`` and ``_high`` (for the whole family, Bonferroni),
+      ``sd`` of the differences, ``effect`` (the mean difference over ``sd``, corrected by Hedges),
+    - ``p_t`` (of the difference as it is), ``p_adjusted``, ``correction``,
     - ``improvement`` with ``_low`` and ``_high``: the probability of improvement, as the share of
       pairs won,
     - ``verdict`` (``baseline + - = ? n/a x``), ``more_seeds``, ``reason``,
@@ -92,7 +94,7 @@ def _document(
         "margin": family.margin,
         "planned_for": family.effect,
         "comparisons": family.size,
-        "correction": _correction(comparison),
+        "correction": comparison.family.correction,
         "tuning": tuning
         and {
             "axis": tuning.axis.name,
@@ -107,12 +109,6 @@ def _document(
     }
 
 
-def _correction(comparison: Comparison) -> str | None:
-    if not comparison.family.size:
-        return None
-    return "max_t" if comparison.family.joint else "holm"
-
-
 def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
     """One row as plain data."""
     difference, simultaneous = row.difference, row.simultaneous
@@ -123,17 +119,18 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
         **_tuned(comparison, row),
         **bounds("value", row.score),
         "higher_is_better": row.cell.metric.higher,
-        "pairs": len(row.seeds),
-        "paired_seeds": list(row.seeds),
+        "independent": row.independent,
+        "pairs": 0 if row.independent else len(row.seeds),
+        "paired_seeds": [] if row.independent else list(row.seeds),
         "failed_pairs": row.failures,
         **bounds("difference", difference.interval if difference else None),
         "simultaneous_low": simultaneous.low if simultaneous else None,
         "simultaneous_high": simultaneous.high if simultaneous else None,
         "sd": difference.sd if difference else None,
         "effect": difference.effect if difference else None,
-        "p_paired_t": difference.p if difference else None,
+        "p_t": difference.p if difference else None,
         "p_adjusted": row.p,
-        "correction": None if row.p is None else _correction(comparison),
+        "correction": _correction(row),
         **bounds("improvement", row.improvement),
         "verdict": row.verdict,
         "more_seeds": row.more,
@@ -143,6 +140,14 @@ def _record(comparison: Comparison, row: Row) -> dict[str, Any]:
         "p_of_ok": of_ok.p if of_ok else None,
         "verdict_of_ok": of_ok.verdict if of_ok else None,
     }
+
+
+def _correction(row: Row) -> str | None:
+    from rlbench.stats.mixed import MAX_T_FROM
+
+    if row.p is None:
+        return None
+    return "max_t" if len(row.seeds) >= MAX_T_FROM and not row.independent else "holm"
 
 
 def _score(row: Row) -> dict[str, Any]:

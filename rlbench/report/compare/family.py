@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rlbench.report.cells.pairing import Pairs
     from rlbench.stats import Difference, Interval
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 BASELINE, BETTER, WORSE, EQUIVALENT = "baseline", "+", "-", "="
 UNDECIDED, NOT_TESTABLE, NOT_COMPARABLE = "?", "n/a", "x"
 
-MAX_T_FROM = 7  # pairs; below, flipping signs leaves no room for a correction
 POWER = 0.8
 
 
@@ -30,8 +29,9 @@ class Judgement:
         simultaneous: The same difference with an interval for the whole family.
         p: Two-sided p-value, adjusted for the family; None where there is no test.
         improvement: Share of pairs in which it does better, ties one half.
-        more: About how many more seeds would decide, where it is undecided; None elsewhere, where
-            no difference of interest is known, and where no number of seeds in reach would.
+        more: About how many more seeds would show a difference of interest, where it is undecided;
+            None elsewhere, where no such difference is known, where runs failed, whose floor is no
+            spread to plan by, and where no number of seeds in reach would.
     """
 
     verdict: str = BASELINE
@@ -52,6 +52,8 @@ class Family:
         margin: Differences within it are equivalent; None if none is.
         effect: The difference that numbers of seeds are planned for; None if none is.
         size: Number of comparisons with a test.
+        many: How many of them were adjusted by max-t, which takes 7 pairs.
+        apart: How many of them compare independent runs, and no pairs.
         fewest: Pairs of the one that has fewest; None if there is no test.
     """
 
@@ -59,6 +61,8 @@ class Family:
     margin: float | None
     effect: float | None
     size: int = 0
+    many: int = 0
+    apart: int = 0
     fewest: int | None = None
 
     @property
@@ -68,8 +72,15 @@ class Family:
 
     @property
     def joint(self) -> bool:
-        """Whether the p-values are those of max-t, and not Holm's."""
-        return self.fewest is not None and self.fewest >= MAX_T_FROM
+        """Whether all p-values are those of max-t."""
+        return 0 < self.many == self.size
+
+    @property
+    def correction(self) -> str | None:
+        """How p-values were adjusted, as data name it; None where nothing is tested."""
+        if not self.size:
+            return None
+        return "max_t" if self.joint else "holm" if not self.many else "max_t and holm"
 
 
 def judge(
@@ -77,12 +88,13 @@ def judge(
 ) -> tuple[Family, dict[int, Judgement]]:
     """Judge all comparisons of a table at once.
 
-    The family is all comparisons that have a test. Its p-values are Holm's on the paired t tests
-    while any comparison has 6 pairs or fewer, and those of max-t with joint sign flips from 7 on:
-    the smallest number of pairs rules. A seed that one comparison lacks is 0 there under every
-    flip, so that it adds nothing. Simultaneous intervals are Bonferroni's. Seeds to come are
-    planned at the level of one comparison after Bonferroni, by the upper limit of the standard
-    deviation, see `rlbench.stats.pairs_needed`.
+    The family is all comparisons that have a test. From 7 pairs on p is that of max-t with joint
+    sign flips, below it is Holm's on the paired t tests, and so it is of Welch's test where runs
+    are independent; how both kinds share the error rate: `rlbench.stats.mixed.adjusted_by_pairs`.
+    A seed that one comparison lacks is 0 there under every flip, so that it adds nothing. What
+    failures weigh in p: `rlbench.report.cells.crashes`. Simultaneous intervals are Bonferroni's.
+    Seeds to come are planned at the level of one comparison after Bonferroni, by the upper limit of
+    the standard deviation, see `rlbench.stats.pairs_needed`.
 
     Args:
         pairs: One entry a comparison, under any number.
@@ -93,67 +105,85 @@ def judge(
     Returns:
         The family, and a judgement for each comparison.
     """
-    from rlbench.stats import paired_difference
+    from rlbench.stats.mixed import MAX_T_FROM
 
-    differences = {
-        number: paired_difference(pair.ours, pair.theirs, level)
-        for number, pair in pairs.items()
-        if pair.ours
-    }
+    differences = {n: _difference(pair, level) for n, pair in pairs.items() if pair.ours}
     tested = {number: pairs[number] for number, found in differences.items() if found.testable}
+    sizes = [_size(pair) for pair in tested.values()]
     family = Family(
         level=level,
         margin=margin,
         effect=effect,
         size=len(tested),
-        fewest=min((len(pair.seeds) for pair in tested.values()), default=None),
+        many=sum(size >= MAX_T_FROM for size in sizes),
+        apart=sum(pair.independent for pair in tested.values()),
+        fewest=min(
+            (size or len(p.seeds) for size, p in zip(sizes, tested.values(), strict=True)),
+            default=None,
+        ),
     )
-    adjusted = _adjusted(family, tested, [differences[number].p or 0.0 for number in tested])
+    adjusted = dict(zip(tested, _adjusted(tested.values(), sizes, level), strict=True))
     return family, {
         number: _judgement(family, pair, differences.get(number), adjusted.get(number))
         for number, pair in pairs.items()
     }
 
 
-def _adjusted(family: Family, tested: Mapping[int, Pairs], p: Sequence[float]) -> dict[int, float]:
-    """Adjust for the family, by the method that the smallest number of pairs allows."""
-    from rlbench.stats import holm, max_t
+def _difference(pairs: Pairs, level: float) -> Difference:
+    from rlbench.stats import paired_difference, unpaired_difference
+
+    compare = unpaired_difference if pairs.independent else paired_difference
+    return compare(pairs.ours, pairs.theirs, level)
+
+
+def _size(pairs: Pairs) -> int:
+    """Number of pairs that p is computed from; none where runs are independent."""
+    return len(pairs.tested[0])
+
+
+def _adjusted(tested: Collection[Pairs], sizes: Sequence[int], level: float) -> list[float]:
+    """Adjust for the family, each comparison by the method that its number of pairs allows."""
+    import numpy as np
+
+    from rlbench.stats.mixed import adjusted_by_pairs
 
     if not tested:
-        return {}
-    if not family.joint:
-        return dict(zip(tested, map(float, holm(p)), strict=True))
-    seeds = sorted({seed for pair in tested.values() for seed in pair.seeds})
-    found = []
-    for pair in tested.values():
-        both = zip(pair.ours, pair.theirs, strict=True)
-        at = dict(zip(pair.seeds, (one - other for one, other in both), strict=True))
-        found.append([at.get(seed, 0.0) for seed in seeds])
-    return dict(zip(tested, map(float, max_t(list(zip(*found, strict=True)))), strict=True))
+        return []
+    place = {
+        seed: row for row, seed in enumerate(sorted({s for pair in tested for s in pair.seeds}))
+    }
+    p, d = [], np.zeros((len(place), len(tested)))
+    for column, pair in enumerate(tested):
+        by_seed, (ours, theirs) = pair.tested
+        weighed = replace(pair, ours=ours, theirs=theirs, failed=((), ()))
+        found = _difference(weighed, level).p
+        p.append(1.0 if found is None else found)
+        for seed, difference in by_seed.items():
+            d[place[seed], column] = difference
+    return [float(value) for value in adjusted_by_pairs(p, sizes, d)]
 
 
 def _judgement(
     family: Family, pairs: Pairs, difference: Difference | None, p: float | None
 ) -> Judgement:
     """Judge one comparison."""
-    from rlbench.stats import paired_difference, probability_of_improvement
+    from rlbench.stats import probability_of_improvement
 
     if difference is None:
         verdict = NOT_TESTABLE if pairs.comparable else NOT_COMPARABLE
         return Judgement(verdict=verdict, reason=pairs.reason)
     improvement = probability_of_improvement(
-        pairs.outcomes, [0] * len(pairs.outcomes), paired=True, level=family.level
+        *pairs.outcomes, paired=not pairs.independent, level=family.level
     )
     if p is None:
-        one = len(pairs.seeds) == 1
         return Judgement(
             verdict=NOT_TESTABLE,
-            reason="one common seed" if one else "all differences are equal",
+            reason=_untestable(pairs),
             difference=difference,
             improvement=improvement,
         )
     level = 1 - family.alpha / family.size
-    simultaneous = paired_difference(pairs.ours, pairs.theirs, level).interval
+    simultaneous = _difference(pairs, level).interval
     verdict = _verdict(family, simultaneous, p, pairs.sign)
     return Judgement(
         verdict=verdict,
@@ -161,8 +191,15 @@ def _judgement(
         simultaneous=simultaneous,
         p=p,
         improvement=improvement,
-        more=_more(family, difference, len(pairs.seeds)) if verdict == UNDECIDED else None,
+        more=_more(family, difference, pairs) if verdict == UNDECIDED else None,
     )
+
+
+def _untestable(pairs: Pairs) -> str:
+    if pairs.independent:
+        one = min(len(pairs.ours), len(pairs.theirs)) == 1
+        return "one run on a side" if one else "neither side has a spread"
+    return "one common seed" if len(pairs.seeds) == 1 else "all differences are equal"
 
 
 def _verdict(family: Family, simultaneous: Interval, p: float, sign: int) -> str:
@@ -174,13 +211,17 @@ def _verdict(family: Family, simultaneous: Interval, p: float, sign: int) -> str
     return EQUIVALENT if -margin < low and high < margin else UNDECIDED
 
 
-def _more(family: Family, difference: Difference, n: int) -> int | None:
-    """Plan seeds; 0 where those there would have shown the difference of interest."""
+def _more(family: Family, difference: Difference, pairs: Pairs) -> int | None:
+    """Plan seeds; 0 where those there would have shown the difference of interest.
+
+    Of independent runs as many are needed on each side as there would be pairs with the same spread
+    of differences.
+    """
     from rlbench.stats import pairs_needed
 
-    if not difference.sd or family.effect is None:
+    if not difference.sd or family.effect is None or pairs.failures:
         return None
-    alpha = family.alpha / family.size
+    alpha, n = family.alpha / family.size, min(len(pairs.ours), len(pairs.theirs))
     try:
         needed = pairs_needed(family.effect, difference.sd, POWER, alpha, pilot_n=n)
     except ValueError:  # more than a billion

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.report.cells.cell import KINDS
+from rlbench.grid.importing import is_foreign
 from rlbench.report.cells.metric import SCORE
 from rlbench.report.cells.pairing import cautions, task_of
 from rlbench.report.compare.answer import answer
 from rlbench.report.compare.family import (
     BETTER,
     EQUIVALENT,
-    MAX_T_FROM,
     NOT_COMPARABLE,
     NOT_TESTABLE,
     UNDECIDED,
     WORSE,
 )
-from rlbench.report.tables.notes import name_of, notes, shared
+from rlbench.report.compare.tests import of_tests
+from rlbench.report.tables.caption import common
+from rlbench.report.tables.notes import name_of, notes
 from rlbench.report.text.figures import percents
 from rlbench.report.text.spelling import spell_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from rlbench.report.cells.cell import Cell
     from rlbench.report.compare.comparison import Comparison, Row
-    from rlbench.report.compare.family import Family
     from rlbench.stats import Interval
 
 _UNTUNED = (
@@ -33,12 +34,16 @@ _UNTUNED = (
     "learning rate, chosen on other seeds (--tune lr), before you call it worse."
 )
 
+# what diff is, its interval, what wins are shares of, and their interval
+_OF_PAIRS = ("mean over the pairs", "paired t", "pairs", "Jeffreys'")
+_OF_RUNS = ("difference of the means", "Welch t", "all pairs of a run from each", "its logit-t")
+
 # where what the interval beside diff suggests is not what the verdict says
 _DISAGREEMENTS = {
     "open": "In {rows} the interval of diff excludes 0 and p does not reject: the interval is of "
     "one comparison alone, p is for all of the table",
     "sharp": "In {rows} the interval of diff holds 0 and p rejects: the interval assumes normal "
-    "differences, flips of signs do not",
+    "differences, flips of signs do not, nor are all failures in p",
     "inside": "In {rows} marked ? the interval of diff lies inside the margin, "
     "but not the simultaneous one, which counts",
     "small": "In {rows} there is a difference, but one that lies inside the margin",
@@ -56,16 +61,15 @@ def caption(comparison: Comparison, shown: Collection[str], sign: str = "±") ->
     Returns:
         Paragraphs.
     """
-    same = shared([row.cell for row in comparison.rows])
-    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
+    cells = [row.cell for row in comparison.rows]
     return [
         answer(comparison),
         _of_numbers(comparison, shown, sign),
         *_of_tuning(comparison),
-        _of_tests(comparison.family),
+        _of_p(comparison),
         _of_verdicts(comparison, sign),
-        *([] if comparison.tuning else [_UNTUNED]),
-        *([f"All rows: {', '.join(common)}."] if common else []),
+        *([_UNTUNED] if not comparison.tuning and not all_foreign(cells) else []),
+        *common(cells),
         *([f"Left out: {comparison.left_out}."] if comparison.left_out else []),
     ]
 
@@ -73,6 +77,8 @@ def caption(comparison: Comparison, shown: Collection[str], sign: str = "±") ->
 def remarks(comparison: Comparison) -> list[str]:
     """List what is in no pair or has no test, and what else to know before believing a verdict."""
     return [
+        *_of_the_baseline(comparison),
+        *_of_independence(comparison),
         *_pairs_used(comparison),
         *_untested(comparison),
         *_disagreements(comparison),
@@ -86,11 +92,8 @@ def remarks(comparison: Comparison) -> list[str]:
 def _of_numbers(comparison: Comparison, shown: Collection[str], sign: str) -> str:
     percent = percents(comparison.family.level)
     name = comparison.metric.name
-    n = "n: pairs, seeds tried on both sides (of a baseline: its seeds)"
-    if has_failures(comparison):
-        n += ", as those that ended well in the row/all"
     sentences = [
-        f"{n}.",
+        _of_n(comparison),
         f"{name}: mean over the row's seeds, {sign} half of its {percent} Student t interval"
         f"{_direction(comparison)}.",
     ]
@@ -100,17 +103,56 @@ def _of_numbers(comparison: Comparison, shown: Collection[str], sign: str) -> st
         )
     elif "score" in shown and name != SCORE.name:
         sentences.append("score: mean over the seeds that ended well.")
+    pairs, test, of_wins, in_wins = _OF_PAIRS
+    if every_independent(comparison):
+        pairs, test, of_wins, in_wins = _OF_RUNS
     sentences.append(
-        f"diff: mean over the pairs, row less baseline, {_better_sign(comparison)} is "
-        f"better, {sign} half of its {percent} paired t interval, of one comparison alone."
+        f"diff: {pairs}, row less baseline, {_better_sign(comparison)} is "
+        f"better, {sign} half of its {percent} {test} interval, of one comparison alone."
     )
     if "wins" in shown:
-        with_interval = f", with Jeffreys' {percent} interval" if f"wins {percent}" in shown else ""
+        with_interval = f", with {in_wins} {percent} interval" if f"wins {percent}" in shown else ""
         sentences.append(
-            "wins: share of pairs in which the row does better, ties one half, failures last"
+            f"wins: share of {of_wins} in which the row does better, ties one half, failures last"
             f"{with_interval}."
         )
     return " ".join(sentences)
+
+
+def _of_n(comparison: Comparison) -> str:
+    n = "n: pairs, seeds tried on both sides (of a baseline: its seeds)"
+    if every_independent(comparison):
+        n = "n: runs of the row"
+    if has_failures(comparison):
+        n += ", as those that ended well in the row/all"
+    return f"{n}."
+
+
+def every_independent(comparison: Comparison) -> bool:
+    """Whether nothing in the table is paired."""
+    return 0 < comparison.family.apart == comparison.family.size
+
+
+def _of_the_baseline(comparison: Comparison) -> list[str]:
+    """Say what a baseline is worth that was picked from the top of the table."""
+    if not comparison.named or not comparison.led_by_baselines:
+        return []
+    return [
+        "The baseline has the best mean here. If that is why it was named, p is too small: best in "
+        "rlbench table is corrected for all pairs of rows."
+    ]
+
+
+def _of_independence(comparison: Comparison) -> list[str]:
+    """Say why runs are not paired."""
+    if not comparison.family.apart:
+        return []
+    where = "" if every_independent(comparison) else f" of {comparison.family.apart} comparisons"
+    return [
+        f"The seeds{where} were counted on import, so runs of one number have nothing in common: "
+        "all runs of a row stand against all of the baseline, and nothing is paired. Where the "
+        "results have a column of seeds, it makes pairs."
+    ]
 
 
 def _direction(comparison: Comparison) -> str:
@@ -146,26 +188,16 @@ def _of_tuning(comparison: Comparison) -> list[str]:
     ]
 
 
-def _of_tests(family: Family) -> str:
-    count = family.size
-    if not count:
-        return "p: no comparison can be tested."
-    one = count == 1
-    over = "of the one comparison" if one else f"over the {count:,} comparisons"
-    if family.joint:
-        rule = "sign flips" if one else "max-t with joint sign flips"
-        source = "" if one else "Westfall and Young; "
-        return f"p: two-sided, {rule} {over} with the baseline ({source}from {MAX_T_FROM} pairs)."
-    few = (
-        f"; {family.fewest} pairs are not testable without assuming near normal differences"
-        if (family.fewest or 0) < 6
-        else ""
-    )
-    adjusted = "" if one else ", adjusted by Holm"
-    return (
-        f"p: two-sided paired t test{adjusted} {over} with the baseline (the smallest n is below "
-        f"{MAX_T_FROM}{few})."
-    )
+def _of_p(comparison: Comparison) -> str:
+    """Say how p was computed, and what failures weigh in it."""
+    text = of_tests(comparison.family, "comparison", "with the baseline")
+    if any(row.failures and row.p is not None for row in comparison.rows):
+        text += (
+            " Where runs failed: a row that leads is tested without the seeds at which the "
+            "baseline failed, one that trails without those at which it failed itself. They would "
+            "only speak for the claim, but by their size they hide it."
+        )
+    return text
 
 
 def _of_verdicts(comparison: Comparison, sign: str) -> str:
@@ -179,14 +211,20 @@ def _of_verdicts(comparison: Comparison, sign: str) -> str:
             f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}"
         )
     if UNDECIDED in found and family.effect is None:
-        parts.append(f"{UNDECIDED} undecided (with --margin: how many more seeds would decide)")
+        parts.append(
+            f"{UNDECIDED} undecided (with --margin: how many more seeds would find so much)"
+        )
+    elif UNDECIDED in found and all(row.more is None for row in comparison.rows):
+        parts.append(f"{UNDECIDED} undecided")
     elif UNDECIDED in found:
         enough = any(row.more == 0 for row in comparison.rows)
-        none_more = "; +0: there are enough for that" if enough else ""
+        none_more = "; 0: there are enough for that" if enough else ""
+        named = "" if family.margin is not None else "--margin names another; "
+        both = "; half of them to choose" if comparison.tuning else ""
         parts.append(
             f"{UNDECIDED} undecided, with about how many more seeds would find a difference of "
-            f"{family.effect:g} (power 80%, level by Bonferroni, upper 80% limit of the sd"
-            f"{none_more})"
+            f"{family.effect:g} ({named}power 80%, level by Bonferroni, upper 80% limit of the sd"
+            f"{none_more}{both})"
         )
     if NOT_TESTABLE in found:
         parts.append(f"{NOT_TESTABLE} not testable")
@@ -199,7 +237,7 @@ def _pairs_used(comparison: Comparison) -> list[str]:
     """Say which seeds are in no pair, once for all rows of which it is true."""
     rows: dict[tuple[int, tuple[int, ...]], list[Row]] = {}
     for row in comparison.rows:
-        if row.baseline is None or row.verdict == NOT_COMPARABLE:
+        if row.baseline is None or row.verdict == NOT_COMPARABLE or row.independent:
             continue
         theirs = {seed.number for seed in row.baseline.tried}
         alone = {seed.number for seed in row.cell.tried} ^ theirs
@@ -317,6 +355,11 @@ def _choices(comparison: Comparison) -> list[str]:
 
 def _names(comparison: Comparison, rows: Iterable[Row]) -> str:
     return "; ".join(name_of(row.cell, comparison.labels) for row in rows)
+
+
+def all_foreign(cells: Collection[Cell]) -> bool:
+    """Whether all was made elsewhere, where nothing can be tuned any more."""
+    return all(is_foreign(cell.seeds[0].record) for cell in cells)
 
 
 def has_failures(comparison: Comparison) -> bool:

@@ -262,8 +262,8 @@ def _score(row: Row, places: int) -> str:
 
 
 def _mark(row: Row) -> str:
-    """The verdict; an open one with the seeds that would decide it."""
-    return row.verdict if row.more is None else f"{row.verdict} +{row.more:,}"
+    """The verdict; an open one with the seeds that would show a difference of interest."""
+    return row.verdict if row.more is None else f"{row.verdict} {row.more:,} more"
 
 
 def _wins_interval(row: Row) -> str:

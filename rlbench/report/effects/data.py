@@ -12,7 +12,7 @@ from rlbench.report.tables.data import bounds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlbench.report.compare.family import Family, Judgement
+    from rlbench.report.compare.family import Judgement
     from rlbench.report.effects.contrasts import Contrast, Effect, Effects, TaskEffects
     from rlbench.report.effects.partners import Partners
     from rlbench.stats import Difference
@@ -52,7 +52,7 @@ def data(found: Effects, format: str, notes: Sequence[str]) -> str:  # noqa: A00
             "level": family.level,
             "margin": family.margin,
             "contrasts": family.size,
-            "correction": _correction(family),
+            "correction": family.correction,
             "tasks": [_task(one) for one in found.tasks],
             "notes": list(notes),
         }
@@ -80,12 +80,6 @@ _JUDGED = (
     "more_seeds",
     "reason",
 )
-
-
-def _correction(family: Family) -> str | None:
-    if not family.size:
-        return None
-    return "max_t" if family.joint else "holm"
 
 
 def _rows(found: Effects) -> Iterator[dict[str, Any]]:

@@ -109,14 +109,8 @@ class Grid:
 
     def pairs(self, ours: Sequence[float], theirs: Sequence[float]) -> Pairs:
         """Pair the two sides of a contrast, a number a seed each."""
-        sign = self.metric.sign
-        gains = [sign * (x - y) for x, y in zip(ours, theirs, strict=True)]
         return Pairs(
-            seeds=self.seeds,
-            ours=tuple(ours),
-            theirs=tuple(theirs),
-            outcomes=tuple((gain > 0) - (gain < 0) for gain in gains),
-            sign=sign,
+            seeds=self.seeds, ours=tuple(ours), theirs=tuple(theirs), sign=self.metric.sign
         )
 
     def over(self, number: int) -> Grid:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from rlbench.report.compare.family import (
     BETTER,
     EQUIVALENT,
-    MAX_T_FROM,
     NOT_TESTABLE,
     POWER,
     UNDECIDED,
     WORSE,
 )
+from rlbench.report.compare.tests import of_tests
 from rlbench.report.effects.data import contrast_name, effect_name
 from rlbench.report.text import layout
 from rlbench.report.text.figures import half_width, p_text, percents, signed
@@ -180,12 +180,6 @@ def _more(contrasts: Sequence[Contrast]) -> str:
     return f"; about {most:,} more seeds would decide" if most else ""
 
 
-def _least_possible(family: Family) -> str:
-    n = family.fewest or 0
-    least = 2.0 ** (1 - n)
-    return f"; of {n} seeds none is below {p_text(least, family.alpha)}" if least >= 0.001 else ""
-
-
 def _direction(found: Effects) -> str:
     less = [one.grid.task for one in found.tasks if not one.grid.metric.higher]
     if not less:
@@ -198,18 +192,9 @@ def _direction(found: Effects) -> str:
 def _of_tests(
     family: Family, effects: Sequence[Effect], sign: str, *, contrasts_only: bool
 ) -> Iterator[str]:
+    yield of_tests(family, "contrast", few="t test over seeds")
     if not family.size:
-        yield "p: no contrast can be tested."
         return
-    many = f"over all {family.size:,} contrasts" if family.size > 1 else "of the one contrast"
-    if family.joint:
-        yield (
-            f"p: two-sided, max-t with joint sign flips {many} (Westfall and Young; from "
-            f"{MAX_T_FROM} seeds){_least_possible(family)}."
-        )
-    else:
-        adjusted = f", adjusted by Holm {many}" if family.size > 1 else ""
-        yield f"p: two-sided t test of a contrast over seeds{adjusted}."
     if family.size >= _MANY:
         yield (
             "The more contrasts share one correction, the less it shows: --main-effects, --factor "

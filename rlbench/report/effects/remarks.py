@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from rlbench.report.compare.family import NOT_TESTABLE
 from rlbench.report.effects.data import contrast_name, effect_name
+from rlbench.report.tables.caption import common
+from rlbench.report.tables.raced import raced
 from rlbench.report.tables.suspicion import suspicions
 from rlbench.report.text.spelling import spell_seeds
 
@@ -20,7 +22,8 @@ _NAMED = 5  # holes, cells and the like that a note names
 
 def remarks(found: Effects) -> list[str]:
     """List what is not used, what can't be told, what failed, and what looks wrong."""
-    lines = [f"{reason}." for reason in found.skipped]
+    cells = [cell for one in found.tasks for _, cell in one.grid.named]
+    lines = [*raced(cells), *(f"{reason}." for reason in found.skipped)]
     for one in found.tasks:
         of_task = [
             *_averaged(one.grid),
@@ -31,7 +34,7 @@ def remarks(found: Effects) -> list[str]:
         ]
         where = f"{one.grid.task}: " if len(found.tasks) > 1 else ""
         lines += [f"{where}{line}" for line in of_task]
-    return lines
+    return [*lines, *common(cells)]
 
 
 def _averaged(grid: Grid) -> Iterator[str]:

@@ -11,6 +11,7 @@ from rlbench.report.cells.baseline import baseline_name
 from rlbench.report.cells.cell import Cell, cells
 from rlbench.report.progress import count
 from rlbench.report.race.course import seen_text
+from rlbench.report.tables.caption import common
 from rlbench.report.text.figures import percents
 from rlbench.report.text.spelling import spell_seeds
 
@@ -48,6 +49,7 @@ def caption(made: Course, raced: Raced, shown: Sequence[str], sign: str = "±") 
         _of_the_rule(raced.plan, sign),
         "rlbench compare does not hold for these seeds: what they showed decided how many there "
         "are.",
+        *common(list(made.cells.values())),
     ]
 
 

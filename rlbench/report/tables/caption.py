@@ -54,14 +54,25 @@ def caption(
     cells = [row.cell for row in rows]
     paragraphs = [_of_numbers(cells, shown, sign), *_of_iqm(rows, shown)]
     paragraphs += _of_best(rows, labels, best, bold=bold)
+    return [*paragraphs, *common(cells, labels)]
+
+
+def common(cells: Sequence[Cell], labels: Sequence[str] = ()) -> list[str]:
+    """Say what all rows have in common: kinds, and settings that are not at their default.
+
+    Args:
+        cells: The rows.
+        labels: The columns that name a row; a single one is not named twice.
+
+    Returns:
+        One paragraph, or none.
+    """
     same = shared(cells)
-    common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same]
-    if len(cells) == 1:
-        common = [f"{kind} {same[kind]}" for kind in KINDS if kind in same and kind not in labels]
-    common += [f"{name}={same[name]}" for name in _changed(same)]
-    if common:
-        paragraphs.append(f"{'All rows' if len(cells) > 1 else 'With'}: {', '.join(common)}.")
-    return paragraphs
+    alone = len(cells) == 1
+    kinds = [kind for kind in KINDS if kind in same and not (alone and kind in labels)]
+    found = [f"{kind} {same[kind]}" for kind in kinds]
+    found += [f"{name}={same[name]}" for name in _changed(same)]
+    return [f"{'With' if alone else 'All rows'}: {', '.join(found)}."] if found else []
 
 
 def less_is_better(cells: Iterable[Cell]) -> str:

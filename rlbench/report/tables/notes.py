@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlbench.report.cells.cell import KINDS, NOT_RUN, VERSIONS, Cell, Seed
 from rlbench.report.cells.metric import SCORE
+from rlbench.report.tables.raced import raced
 from rlbench.report.tables.suspicion import suspicions
 from rlbench.report.text.spelling import spell_seeds
 
@@ -44,6 +45,7 @@ def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
     """
     named = [(name_of(cell, labels), cell) for cell in cells]
     return [
+        *raced(cells),
         *_failures(named),
         *_not_run(named),
         *_repeated_seeds(named),

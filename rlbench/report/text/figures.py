@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rlbench.report.text.layout import fixed
@@ -17,9 +18,15 @@ def signed(value: float, places: int) -> str:
 
 
 def p_text(p: float, alpha: float) -> str:
-    """Write a p-value in three places, or so many that rounding does not carry it across alpha."""
-    if p < 0.001 < alpha:
-        return "<0.001"
+    """Write a p-value in three places, or so many that rounding does not carry it across alpha.
+
+    No p-value is zero: below a thousandth, or a tenth of a smaller alpha, that bound is written.
+    """
+    least = 0.001
+    while least >= alpha and least > 1e-12:
+        least /= 10
+    if p < least:
+        return f"<{least:.{round(-math.log10(least))}f}"
     places = 3
     while places < 12 and (round(p, places) < alpha) != (p < alpha):
         places += 1
