@@ -10,6 +10,7 @@ from scipy.special import stdtr
 
 from rlbench.stats.mixed import MAX_T_FROM, adjusted_by_pairs
 from rlbench.stats.sample import ROUNDING, table
+from rlbench.stats.unpaired import unpaired_difference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ class PairTests:
     """Tests of many pairs of cells.
 
     Attributes:
-        n: Common seeds of each pair (m,).
+        n: Common seeds of each pair (m,); of independent ones the fewer of both numbers.
         difference: Mean over them of the first cell less the second (m,), 0 where there is none.
         tied: Whether both cells have the same value at every common seed (m,); true without any.
         testable: Whether there is a test (m,): at least two common seeds, and a spread.
@@ -40,7 +41,12 @@ class PairTests:
     mixed: bool
 
 
-def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None) -> PairTests:
+def pair_tests(
+    y: ArrayLike,
+    pairs: ArrayLike,
+    present: ArrayLike | None = None,
+    independent: ArrayLike | None = None,
+) -> PairTests:
     """Test pairs of cells by paired t at common seeds, as one family.
 
     Computes what `paired_difference` does for one pair (to rounding) for thousands at once; p is
@@ -52,6 +58,9 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
         pairs: Columns of the first and second cell (m, 2).
         present: Which values are there (n, cells); all if it is not given. What stands in the place
             of a value that is not there has to be finite and is not looked at.
+        independent: Which pairs (m,) are of cells whose rows have nothing in common: they are
+            tested by Welch's t on all of their values, as `unpaired_difference` does, and never by
+            flips. None if it is not given.
 
     Returns:
         One entry a pair, in the order given. Differences are in the unit of ``y``; positive means
@@ -79,9 +88,15 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
     mean = d.sum(axis=0) / np.maximum(n, 1)
     testable = (n >= 2) & _spread(d, left, right, common)
     p = np.where(testable, _paired_t(d, mean, n, common), 1.0)
-    adjusted, many = np.ones(len(index)), n[testable] >= MAX_T_FROM
+    apart = np.zeros(len(index), bool) if independent is None else np.asarray(independent, bool)
+    if apart.any():
+        welch = _welch(values, there, index[apart])
+        n[apart], mean[apart], p[apart], testable[apart] = welch
+        exponents[apart] = 0
+    of_flips = np.where(apart, 0, n)[testable]
+    adjusted, many = np.ones(len(index)), of_flips >= MAX_T_FROM
     if testable.any():
-        adjusted[testable] = adjusted_by_pairs(p[testable], n[testable], d[:, testable])
+        adjusted[testable] = adjusted_by_pairs(p[testable], of_flips, d[:, testable])
     with np.errstate(over="ignore"):  # what no float can hold is infinite
         difference = np.ldexp(mean, exponents)
     return PairTests(
@@ -94,6 +109,23 @@ def pair_tests(y: ArrayLike, pairs: ArrayLike, present: ArrayLike | None = None)
         joint=bool(testable.any() and many.all()),
         mixed=bool(many.any() and not many.all()),
     )
+
+
+def _welch(
+    values: NDArray[np.float64], there: NDArray[np.bool_], index: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Give the fewer values, the difference, p and whether there is a test, one pair at a time."""
+    columns = [values[there[:, column], column] for column in range(values.shape[1])]
+    n, mean, p, testable = [], [], [], []
+    for one, other in index:
+        first, second = columns[one], columns[other]
+        n.append(min(len(first), len(second)))
+        found = unpaired_difference(first, second) if n[-1] else None
+        mean.append(found.interval.mid if found else 0.0)
+        known = found.p if found else None
+        p.append(1.0 if known is None else known)
+        testable.append(known is not None)
+    return np.array(n), np.array(mean), np.array(p), np.array(testable)
 
 
 def _exponents(sizes: NDArray[np.float64]) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rlbench.stats import holm, max_t, paired_difference
+from rlbench.stats import holm, max_t, paired_difference, unpaired_difference
 from rlbench.stats.pairwise import pair_tests
 
 
@@ -125,3 +125,27 @@ def test_pairs_that_are_equal_have_false_claims_at_the_stated_rate() -> None:
             wrong += bool((pair_tests(y, pairs_of(8)).adjusted < 0.05).any())
         # 0.05 and two standard errors of 400 tables
         assert wrong / tables <= 0.05 + 2 * (0.05 * 0.95 / tables) ** 0.5
+
+
+def test_independent_cells_are_tested_by_welch_on_all_of_their_values() -> None:
+    y = np.random.default_rng(0).normal(size=(9, 3))
+    present = np.ones((9, 3), dtype=bool)
+    present[5:, 1] = False
+    found = pair_tests(y, pairs_of(3), present, [True, True, False])
+    for number, (one, other) in enumerate([(y[:, 0], y[:5, 1]), (y[:, 0], y[:, 2])]):
+        alone = unpaired_difference(one, other)
+        assert found.p[number] == alone.p
+        assert found.difference[number] == alone.interval.mid
+    assert list(found.n) == [5, 9, 5]
+    # none has enough pairs for flips: one family by Holm
+    assert found.adjusted == pytest.approx(holm(found.p))
+    assert not found.joint
+
+
+def test_independent_cells_without_values_or_spread_have_no_test() -> None:
+    y = np.array([[1.0, 2.0, 5.0], [1.0, 2.0, 6.0]])
+    present = np.array([[True, True, False], [True, True, False]])
+    found = pair_tests(y, [[0, 1], [0, 2]], present, [True, True])
+    assert list(found.testable) == [False, False]
+    assert list(found.n) == [2, 0]
+    assert list(found.difference) == [-1.0, 0.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlbench.grid.importing import seeds_are_counted
 from rlbench.report.compare.family import NOT_TESTABLE
 from rlbench.report.effects.data import contrast_name, effect_name
 from rlbench.report.tables.caption import common
@@ -14,6 +15,7 @@ from rlbench.report.text.spelling import spell_seeds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rlbench.report.cells.cell import Cell
     from rlbench.report.effects.contrasts import Effects, TaskEffects
     from rlbench.report.effects.factorial import Grid
 
@@ -23,7 +25,7 @@ _NAMED = 5  # holes, cells and the like that a note names
 def remarks(found: Effects) -> list[str]:
     """List what is not used, what can't be told, what failed, and what looks wrong."""
     cells = [cell for one in found.tasks for _, cell in one.grid.named]
-    lines = [*raced(cells), *(f"{reason}." for reason in found.skipped)]
+    lines = [*raced(cells), *_counted(cells), *(f"{reason}." for reason in found.skipped)]
     for one in found.tasks:
         of_task = [
             *_averaged(one.grid),
@@ -35,6 +37,14 @@ def remarks(found: Effects) -> list[str]:
         where = f"{one.grid.task}: " if len(found.tasks) > 1 else ""
         lines += [f"{where}{line}" for line in of_task]
     return [*lines, *common(cells)]
+
+
+def _counted(cells: Sequence[Cell]) -> Iterator[str]:
+    if any(seeds_are_counted(seed.record) for cell in cells for seed in cell.tried):
+        yield (
+            "Seeds were counted on import: runs of one number are taken as one seed though they may "
+            "have nothing in common. Tests hold all the same, but find less than they could."
+        )
 
 
 def _averaged(grid: Grid) -> Iterator[str]:
