@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from promises import ALPHA, RHO, Line, report
 
+from rlbench.grid.importing import SEEDS_COUNTED
 from rlbench.grid.store import Record
 from rlbench.report.cells.baseline import find
 from rlbench.report.cells.cell import cells
@@ -51,6 +52,8 @@ class Table:
         failing: Chance that a run fails; a failure scores 0.
         lower: Whether less is better.
         shift: What the first cell beside the baseline has more, in standard deviations.
+        few: Seeds of the last cell, where it has fewer than the others.
+        apart: Whether the runs of all cells are independent, their seeds counted on import.
         rate_matters: What the best learning rate gives, in standard deviations; which one is best
             differs between cells.
     """
@@ -62,6 +65,8 @@ class Table:
     failing: float = 0.0
     lower: bool = False
     shift: float = 0.0
+    few: int | None = None
+    apart: bool = False
     rate_matters: float = 0.0
 
 
@@ -96,7 +101,8 @@ class Runs:
     def draw(self, rng: np.random.Generator) -> list[Record]:
         """Draw scores: the luck of a seed is that of all cells of a task."""
         table = self.table
-        luck = rng.normal(size=(table.tasks, 1, 1, table.seeds)) * math.sqrt(RHO)
+        sharing = self.shape if table.apart else (table.tasks, 1, 1)
+        luck = rng.normal(size=(*sharing, table.seeds)) * math.sqrt(RHO)
         own = rng.normal(size=(*self.shape, table.seeds)) * math.sqrt(1 - RHO)
         z = luck + own
         z[:, 1] += table.shift
@@ -109,11 +115,15 @@ class Runs:
 
     def _records(self, scores: NDArray[np.float64], failed: NDArray[np.bool_]) -> Iterator[Record]:
         for number, spec in enumerate(self.specs):
-            for seed in range(self.table.seeds):
+            last = number == len(self.specs) - 1
+            seeds = self.table.few if last and self.table.few else self.table.seeds
+            for seed in range(seeds):
                 run_id = f"{number}-s{seed}"
-                ended = {"status": "diverged", "floor": 0.0}
+                ended: dict[str, Any] = {"status": "diverged", "floor": 0.0}
                 if not failed[number, seed]:
                     ended = {"status": "ok", "floor": 0.0, "score": float(scores[number, seed])}
+                if self.table.apart:
+                    ended["provenance"] = {SEEDS_COUNTED: True}
                 yield Record(run_id, Path(run_id), spec | {"seed": seed}, ended, None)
 
 
@@ -144,6 +154,11 @@ NULLS = {
     "2 cells in each of 3 tasks, n = 10": Table(seeds=10, others=2, tasks=3),
     "2 cells, a tenth of the runs fails, n = 5": Table(seeds=5, others=2, failing=0.1),
     "2 cells, a tenth of the runs fails, n = 10": Table(seeds=10, others=2, failing=0.1),
+    "2 cells, a quarter of the runs fails, n = 5": Table(seeds=5, others=2, failing=0.25),
+    "2 cells, a quarter of the runs fails, n = 10": Table(seeds=10, others=2, failing=0.25),
+    "5 cells, n = 10, one of 5": Table(seeds=10, few=5),
+    "5 cells, independent runs, n = 5": Table(seeds=5, apart=True),
+    "5 cells, independent runs, a tenth fails, n = 10": Table(seeds=10, apart=True, failing=0.1),
     "3 cells, lr tuned, all alike, n = 4": Table(seeds=4, others=3, tuned=True),
     "3 cells, lr tuned, all alike, n = 10": Table(seeds=10, others=3, tuned=True),
     "3 cells, lr tuned, all alike, n = 20": Table(seeds=20, others=3, tuned=True),

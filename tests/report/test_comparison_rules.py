@@ -432,3 +432,10 @@ def test_names_are_folded_where_numbers_need_the_room() -> None:
     whole = comparison_table(comparison, width=140).splitlines()[2]
     assert whole.startswith(f"{name}  ")
     assert f"| {name} " in comparison_table(comparison, "github", 80)  # there nothing is folded
+
+
+def test_numbers_at_the_end_of_floats_are_not_testable_and_say_so() -> None:
+    huge = records({"base": [1.7e308, -1.7e308, 1.6e308], "one": [-1.7e308, 1.7e308, 1.0]})
+    found = row(versus(huge), estimator="one")
+    assert (found.verdict, found.difference) == ("n/a", None)
+    assert "beyond 1e307 can't be subtracted" in text(versus(huge))

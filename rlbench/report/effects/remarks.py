@@ -42,7 +42,7 @@ def remarks(found: Effects) -> list[str]:
 def _counted(cells: Sequence[Cell]) -> Iterator[str]:
     if any(seeds_are_counted(seed.record) for cell in cells for seed in cell.tried):
         yield (
-            "Seeds were counted on import: runs of one number are taken as one seed though they may "
+            "Seeds were counted on import: runs of one number are taken as one seed, but they may "
             "have nothing in common. Tests hold all the same, but find less than they could."
         )
 
