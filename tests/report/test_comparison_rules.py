@@ -398,7 +398,7 @@ def test_an_open_question_is_answered_with_the_seeds_it_takes(one: list[float], 
     assert "one is not told apart from base: score +0.00" in found
     assert said in found
     assert (f"; about {more} more " in found) == (more > 0)
-    assert ("+0: there are enough for that" in found) == (more == 0)
+    assert ("; 0: there are enough for that" in found) == (more == 0)
 
 
 def test_signs_that_decide_against_an_interval_are_explained() -> None:

@@ -66,7 +66,7 @@ def _of_one(comparison: Comparison, row: Row) -> str:
     text = (
         f"{name_of(row.cell, comparison.labels)} {_CLAIMS[row.verdict]} {_against(comparison)}: "
         f"{comparison.metric.name} {mid} ({percents(interval.level)} interval {low} to {high}; "
-        f"p {p if p.startswith('<') else f'= {p}'}; {interval.n} pairs)"
+        f"p {p if p.startswith('<') else f'= {p}'}; {_sample(row)})"
     )
     if row.more:
         seeds = "seed" if row.more == 1 else "seeds"
@@ -77,6 +77,13 @@ def _of_one(comparison: Comparison, row: Row) -> str:
     if row.more == 0:
         text += f"; so many seeds would show a difference of {comparison.family.effect:g}"
     return f"{text}."
+
+
+def _sample(row: Row) -> str:
+    """Say what was compared: pairs, or runs of either side."""
+    if row.independent and row.baseline is not None:
+        return f"{len(row.cell.tried)} runs against {len(row.baseline.tried)}"
+    return f"{len(row.seeds)} pairs"
 
 
 def _against(comparison: Comparison) -> str:
