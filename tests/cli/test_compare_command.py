@@ -298,13 +298,3 @@ def test_of_several_tasks_what_is_no_one_cell_is_refused(two_tasks: Path) -> Non
     done = compare("-e", "group", "-l", "clip", folder=two_tasks)
     assert done.exit_code == 3
     assert "the 2 cells differ in nothing but the task" in done.stderr
-
-
-def test_results_of_a_race_are_warned_of(tmp_path: Path) -> None:
-    shutil.copytree(REFERENCE, tmp_path / "raced")
-    (tmp_path / "raced" / "race.json").write_text("{}", "utf-8")
-    for format_ in ("simple", "latex", "json"):
-        done = compare("--baseline", "group+clip", "--format", format_, folder=tmp_path / "raced")
-        assert done.exit_code == 0
-        text = " ".join(done.stdout.split())
-        assert "Whether a race spent these seeds is not known: " in text  # no plan can be read
