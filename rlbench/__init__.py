@@ -145,7 +145,8 @@ def results(out: str | Path = "results/local") -> pd.DataFrame:
 
     Returns:
         One row a run: ``run_id``, the kinds, ``seed``, each setting that differs or is not at its
-        default, ``status``, ``error`` and the numbers; see `rlbench.report.cells.frame.results`.
+        default, ``status``, ``error`` and the numbers; see `rlbench.report.cells.frame.results`. A
+        setting that is called like another column is ``setting.NAME``.
     """
     from pathlib import Path
 

@@ -79,7 +79,7 @@ def compare(
     made = comparison.compare(shown, against, level=level, margin=margin)
     unselected = len(records) - len(chosen)
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
-    made = replace(made, named=baseline is not None, left_out=left_out, tuning=tuned)
+    made = replace(made, named=baseline is not None, left_out=left_out).tuned(tuned)
     _print(made, format_, max_width)
 
 

@@ -31,7 +31,7 @@ def plan(*, every_row: bool, **given: Any) -> None:
     how = request.how
     store = Store(request.out)
     planned = plan(request.specs)
-    cells = survey(planned, store, _warn)
+    cells = survey(planned, store, _warn, retry=how["retry"])
     for problem in store.blocked_base_policies().values():
         _warn(problem)
     read, names = cache(store.record), store.names()

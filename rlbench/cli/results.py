@@ -12,6 +12,7 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import NothingSelected, PluginError, UsageError
+from rlbench.grid import signals
 from rlbench.report.text.terminal import Folder, Once, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rlbench.grid.store import Record, Store
 
+_INTERRUPTED = 130
 _NAMED = 5  # runs that are named before they are removed
 
 
@@ -38,6 +40,7 @@ _NAMED = 5  # runs that are named before they are removed
 )
 @click.option("--curves", is_flag=True, help="One row a run and update, from metrics.csv.")
 @click.option("--force", is_flag=True, help="Overwrite the file of --to.")
+@signals.raised()
 def export(
     *,
     folder: Path | None,
@@ -49,10 +52,11 @@ def export(
     curves: bool,
     force: bool,
     **axes: tuple[str, ...],
-) -> None:
+) -> int:
     """Write results as one tidy table, one row a run, with every digit.
 
-    A setting has a column if it differs between the runs or is not at its default.
+    A setting has a column if it differs between the runs or is not at its default; it is called
+    setting.NAME where another column has its name.
     """
     from rlbench.report.cells import export as exporting
 
@@ -60,30 +64,39 @@ def export(
         exporting.check_target(to, force=force)
     elif force:
         raise UsageError("--force overwrites the file of --to, and there is no --to")
-    records = selecting.choose(
-        selecting.read(selecting.root(folder, out)),
-        axes=axes,
-        seeds=seeds,
-        settings=settings,
-        plugins=plugins,
-    )
-    frame = (exporting.curves if curves else exporting.runs)(records, say)
-    if frame.empty:
-        raise NothingSelected("nothing to export: no selected run can be read")
-    if to is None:
-        emit(exporting.csv(frame))
-        return
-    exporting.write(frame, to)
-    say(f"{len(frame):,} rows in {to}")
+    try:
+        records = selecting.choose(
+            selecting.read(selecting.root(folder, out)),
+            axes=axes,
+            seeds=seeds,
+            settings=settings,
+            plugins=plugins,
+        )
+        frame = (exporting.curves if curves else exporting.runs)(records, say)
+        if frame.empty:
+            raise NothingSelected("nothing to export: no selected run can be read")
+        if to is None:
+            emit(exporting.csv(frame))
+        else:
+            exporting.write(frame, to)
+    except KeyboardInterrupt:
+        left = "what is on stdout is not all" if to is None else f"{to} is as it was"
+        say(f"interrupted: {left}; the same command begins again")
+        return _INTERRUPTED
+    if to is not None:
+        say(f"{len(frame):,} rows in {to}")
+    return 0
 
 
 @click.command(
     epilog="""\b
   rlbench merge from-laptop from-cluster -o results/all
-A run that is there already is kept once; the same run with other numbers is named, and left."""
+A run that is there already is kept once; the same run with other numbers is named, and left,
+and so is one with files that can't be read. Plans of races come along."""
 )
 @click.argument("sources", metavar="FROM...", nargs=-1, required=True, type=Folder())
 @click.option("-o", "--out", cls=Once, type=Folder(), help="Folder to merge into; always needed.")
+@signals.raised()
 def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
     """Copy the runs of other folders into one."""
     from rlbench.grid import merge as merging
@@ -91,18 +104,29 @@ def merge(*, sources: tuple[Path, ...], out: Path | None) -> int:
 
     if out is None:
         raise UsageError("name the folder to merge into with -o")
+    steps = merging.merge([Store(source) for source in sources], Store(out))
     counts: Counter[str] = Counter()
     problem = ""
     try:
-        for step in merging.merge([Store(source) for source in sources], Store(out)):
-            counts[step.what] += step.why != merging.BASE_POLICY
-            if step.why and step.why != merging.BASE_POLICY:
+        for step in steps:
+            counts[step.what] += step.is_run
+            if step.why:
                 say(f"{step.what}: {step.name}: {step.why}")
     except OSError as error:  # the disk is full, say
-        problem = f"stopped: {error.strerror or error}; the same command does the rest; so far "
-    parts = [f"{count:,} {merging.WORDS[what]}" for what, count in counts.items() if count]
-    say(f"{problem}{', '.join(parts) or 'no run'}; results in {out}")
-    return int(bool(problem) or counts["conflict"] > 0)
+        what = f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}"
+        problem = f"stopped: {what}; mend that, and the same command does the rest; so far "
+    except KeyboardInterrupt:
+        say(f"interrupted; the same command does the rest; so far {_merged(counts, out)}")
+        return _INTERRUPTED
+    say(f"{problem}{_merged(counts, out)}")
+    return int(bool(problem) or counts["conflict"] + counts["not whole"] > 0)
+
+
+def _merged(counts: Counter[str], out: Path) -> str:
+    from rlbench.grid.merge import WORDS
+
+    parts = [f"{count:,} {WORDS[what]}" for what, count in counts.items() if count]
+    return f"{', '.join(parts) or 'no run'}; results in {out}"
 
 
 @click.command(

@@ -7,35 +7,21 @@ not in the file: that follows from the results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
 from rlbench.errors import UsageError
-from rlbench.grid.race import PLAN, Pair, RacePlan, key_of
+from rlbench.grid.race import PLAN, RacePlan, key_of
+from rlbench.grid.race_reading import Entry, entries, plain
 from rlbench.grid.reading import read_object
 from rlbench.grid.store import OWNER_S, SCHEMA, Store, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 LOCK = "race.lock"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One race of a folder.
-
-    Attributes:
-        plan: Its plan.
-        seen: Number of its runs that were complete before the plan: whoever has seen them may have
-            planned by them.
-    """
-
-    plan: RacePlan
-    seen: int
 
 
 def races_of(root: Path) -> tuple[Entry, ...]:
@@ -52,13 +38,12 @@ def races_of(root: Path) -> tuple[Entry, ...]:
     content, problem = read_object(path)
     if content is None and problem is None:
         return ()
+    if content is None:
+        raise _unreadable(path, str(problem).removeprefix(f"{path} "))
     try:
-        return _entries(content, problem)
-    except (KeyError, TypeError, ValueError, UsageError) as error:
-        raise UsageError(
-            f"{path}: no plans of races can be read there ({error}); without them nobody knows "
-            "which looks were planned: put the file back, or move it away and race over new seeds"
-        ) from error
+        return entries(content)
+    except UsageError as error:
+        raise _unreadable(path, str(error)) from error
 
 
 def spent_by_race(root: Path, specs: Iterable[Mapping[str, Any]]) -> bool:
@@ -69,21 +54,20 @@ def spent_by_race(root: Path, specs: Iterable[Mapping[str, Any]]) -> bool:
         specs: Specifications of runs that are compared, as in ``spec.json``.
 
     Returns:
-        True where both cells of a pair of a race are among them, at seeds of that race, and where
-        the plans of races can't be read.
+        True where both cells of a pair of a race are among them, at seeds of that race.
+
+    Raises:
+        UsageError: The plans of races can't be read, so that nobody knows.
     """
-    try:
-        entries = races_of(root)
-    except UsageError:
-        return True
-    if not entries:
+    races = races_of(root)
+    if not races:
         return False
     there = {(key_of(spec), spec["seed"]) for spec in specs}
     return any(
         (pair.cell, seed) in there and (pair.other, seed) in there
-        for entry in entries
-        for pair in entry.plan.pairs
-        for seed in entry.plan.seeds
+        for race in races
+        for pair in race.plan.pairs
+        for seed in race.plan.seeds
     )
 
 
@@ -107,43 +91,113 @@ def enter(root: Path, plan: RacePlan, complete: Mapping[int, int], *, dry: bool 
     """
     if dry:
         return _with(races_of(root), plan, complete)[1]
+    seen = 0
+
+    def add(there: tuple[Entry, ...]) -> list[Entry]:
+        nonlocal seen
+        made, seen = _with(there, plan, complete)
+        return made
+
+    _change(root, add)
+    return seen
+
+
+def bring(source: Path, target: Path) -> tuple[int, list[str]]:
+    """Add the plans of a folder to those of another one, to which its runs are copied.
+
+    Else nobody would know there that the number of seeds was decided by what they showed.
+
+    Args:
+        source: The folder that has them; nothing is changed there.
+        target: The one that gets them.
+
+    Returns:
+        How many plans are new there, and what is to be said of those that don't go together with
+        what is there: another plan for the same comparisons at the same seeds. Both are kept, the
+        one that was there first.
+
+    Raises:
+        UsageError: The plans of one of them can't be read, or not be written.
+    """
+    brought, before = races_of(source), races_of(target)
+    after, said = _together(before, brought)
+    if after == list(before):
+        return 0, said
+
+    def add(there: tuple[Entry, ...]) -> list[Entry]:
+        return _together(there, brought)[0]
+
+    _change(target, add)
+    return len(after) - len(before), said
+
+
+def _unreadable(path: Path, fault: str) -> UsageError:
+    return UsageError(
+        f"{path}: no plans of races can be read there: {fault}. Without them nobody knows which "
+        "looks were planned: put the file back as it was, or race into another folder with -o"
+    )
+
+
+def _change(root: Path, change: Callable[[tuple[Entry, ...]], list[Entry]]) -> None:
+    """Write the plans of a folder anew, while nobody else does."""
     Store(root).check_writable()
     try:
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / LOCK, timeout=OWNER_S):
-            entries, seen = _with(races_of(root), plan, complete)
-            races = [_plain(entry) for entry in entries]
+            races = [plain(entry) for entry in change(races_of(root))]
             write_json(root / PLAN, {"schema": SCHEMA, "races": races})
     except Timeout as error:
         raise UsageError(f"{root / LOCK}: another process is planning now; try again") from error
     except OSError as error:
         raise UsageError(f"the plan can't be written to {root}: {error}") from error
-    return seen
 
 
-def _entries(content: Mapping[str, Any] | None, problem: str | None) -> tuple[Entry, ...]:
-    if content is None or content.get("schema") != SCHEMA:
-        found = (content or {}).get("schema")
-        raise ValueError(problem or f"schema {found!r}, expected {SCHEMA}")
-    return tuple(_entry(race) for race in content["races"])
+def _together(
+    there: tuple[Entry, ...], brought: tuple[Entry, ...]
+) -> tuple[list[Entry], list[str]]:
+    """Put plans together: each race once, with the most seeds and runs that were seen before it."""
+    made, said = list(there), []
+    for entry in brought:
+        rivals = [n for n, old in enumerate(made) if _share(old.plan, entry.plan)]
+        same = next((n for n in rivals if not _differences(made[n].plan, entry.plan)), None)
+        if same is not None:
+            old = made[same]
+            longer = len(entry.plan.seeds) > len(old.plan.seeds)
+            plan = entry.plan if longer else old.plan
+            made[same] = Entry(plan=plan, seen=max(old.seen, entry.seen))
+            continue
+        both = ((made[n].plan, entry.plan) for n in rivals)
+        said += [
+            f"of a race that was planned otherwise there: {_spelled(old, new, 'there', 'here')}. "
+            "Both are kept, and the one that was there goes on: whoever chooses by what they show "
+            "holds no error rate"
+            for old, new in both
+        ]
+        made.append(entry)
+    return made, said
+
+
+def _share(one: RacePlan, other: RacePlan) -> bool:
+    """Whether two races have a comparison and a seed in common."""
+    return bool(_unordered(one) & _unordered(other) and set(one.seeds) & set(other.seeds))
 
 
 def _with(
-    entries: tuple[Entry, ...], plan: RacePlan, complete: Mapping[int, int]
+    there: tuple[Entry, ...], plan: RacePlan, complete: Mapping[int, int]
 ) -> tuple[list[Entry], int]:
     """Add a plan to those that are there, or find it among them."""
-    for number, entry in enumerate(entries):
+    for number, entry in enumerate(there):
         old = entry.plan
-        if not _unordered(old) & _unordered(plan) or not set(old.seeds) & set(plan.seeds):
+        if not _share(old, plan):
             continue
-        if different := _differences(old, plan):
-            raise _refused(old, plan, different)
+        if _differences(old, plan):
+            raise _refused(old, plan)
         new = plan.seeds[len(old.seeds) :]
         seen = entry.seen + sum(complete.get(seed, 0) for seed in new)
         kept = plan if new else old
-        return [*entries[:number], Entry(plan=kept, seen=seen), *entries[number + 1 :]], seen
+        return [*there[:number], Entry(plan=kept, seen=seen), *there[number + 1 :]], seen
     seen = sum(complete.get(seed, 0) for seed in plan.seeds)
-    return [*entries, Entry(plan=plan, seen=seen)], seen
+    return [*there, Entry(plan=plan, seen=seen)], seen
 
 
 def _unordered(plan: RacePlan) -> set[frozenset[str]]:
@@ -151,30 +205,35 @@ def _unordered(plan: RacePlan) -> set[frozenset[str]]:
     return {frozenset((pair.cell, pair.other)) for pair in plan.pairs}
 
 
-def _differences(old: RacePlan, new: RacePlan) -> list[str]:
+def _differences(old: RacePlan, new: RacePlan) -> list[tuple[str, str]]:
     """Say in what two plans differ that can't both hold; nothing if they are one."""
-    said = []
+    said: list[tuple[str, str]] = []
     if _unordered(old) != _unordered(new):
-        said.append(f"{_comparisons(old)} then, {_comparisons(new)} now")
+        said.append((_comparisons(old), _comparisons(new)))
     if old.looks != new.looks:
-        said.append(f"{_looks(old)} then, {_looks(new)} now")
+        said.append((_looks(old), _looks(new)))
     shorter = min(len(old.seeds), len(new.seeds))
     extended = old.looks is None and old.seeds[:shorter] == new.seeds[:shorter]
     if old.seeds != new.seeds and not extended:
-        said.append(f"seeds {_seeds(old)} then, {_seeds(new)} now")
+        said.append((f"seeds {_seeds(old)}", _seeds(new)))
     if old.alpha != new.alpha:
-        said.append(f"level {1 - old.alpha:g} then, {1 - new.alpha:g} now")
+        said.append((f"level {1 - old.alpha:g}", f"{1 - new.alpha:g}"))
     if old.margin != new.margin:
-        said.append(f"{_margin(old)} then, {_margin(new)} now")
+        said.append((_margin(old), _margin(new)))
     return said
 
 
-def _refused(old: RacePlan, new: RacePlan, different: list[str]) -> UsageError:
+def _spelled(old: RacePlan, new: RacePlan, then: str, now: str) -> str:
+    return "; ".join(f"{one} {then}, {other} {now}" for one, other in _differences(old, new))
+
+
+def _refused(old: RacePlan, new: RacePlan) -> UsageError:
     first = max(old.seeds) + 1
     return UsageError(
-        f"a race of these cells was planned otherwise: {'; '.join(different)}. A plan that changes "
-        "after looks were made does not hold its error rate: go on with the first plan, or race "
-        f"over seeds that nobody has looked at, -s {first}-{first + len(new.seeds) - 1}"
+        f"a race of these cells was planned otherwise: {_spelled(old, new, 'then', 'now')}. A plan "
+        "that changes after looks were made does not hold its error rate: go on with the first "
+        "plan, or race over seeds that nobody has looked at, "
+        f"-s {first}-{first + len(new.seeds) - 1}"
     )
 
 
@@ -201,36 +260,3 @@ def _seeds(plan: RacePlan) -> str:
 
 def _margin(plan: RacePlan) -> str:
     return "no margin" if plan.margin is None else f"margin {plan.margin:g}"
-
-
-def _plain(entry: Entry) -> dict[str, Any]:
-    plan = entry.plan
-    return {
-        "looks": plan.looks,
-        "alpha": plan.alpha,
-        "margin": plan.margin,
-        "seeds": list(plan.seeds),
-        "pairs": [{"cell": p.cell, "other": p.other, "sign": p.sign} for p in plan.pairs],
-        "names": dict(plan.names),
-        "seen": entry.seen,
-    }
-
-
-def _entry(content: Any) -> Entry:
-    """Read what `_plain` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError, UsageError: Somebody else wrote it.
-    """
-    plan = RacePlan(
-        pairs=tuple(
-            Pair(cell=str(pair["cell"]), other=str(pair["other"]), sign=int(pair["sign"]))
-            for pair in content["pairs"]
-        ),
-        seeds=tuple(map(int, content["seeds"])),
-        looks=None if content["looks"] is None else int(content["looks"]),
-        alpha=float(content["alpha"]),
-        margin=None if content["margin"] is None else float(content["margin"]),
-        names={str(key): str(name) for key, name in content["names"].items()},
-    )
-    return Entry(plan=plan, seen=int(content["seen"]))

@@ -60,7 +60,11 @@ class Cell:
 
 
 def survey(
-    planned: Sequence[Planned], store: Store, note: Callable[[str], None] = ignore
+    planned: Sequence[Planned],
+    store: Store,
+    note: Callable[[str], None] = ignore,
+    *,
+    retry: bool = False,
 ) -> list[Cell]:
     """Look at every run of a grid; nothing is written.
 
@@ -68,6 +72,7 @@ def survey(
         planned: The runs; those of a cell share selections and settings.
         store: The results.
         note: Hears what is wrong with what is there of a run, a line each.
+        retry: Whether failed runs are to do, and blocked where something lies in their places.
 
     Returns:
         The cells in the order of their first runs.
@@ -79,9 +84,10 @@ def survey(
     for run, record in zip(planned, store.records(r.run_id for r in planned), strict=True):
         key = (id(run.spec.selections), id(run.spec.settings))
         cell = cells.setdefault(key, Cell(run.spec))
-        cell.states[_state(record, store)] += 1
-        if record.problem:
-            note(record.problem)
+        state = _state(record, store, retry=retry)
+        cell.states[state] += 1
+        if problem := record.problem or (record.obstacle if state == "blocked" else None):
+            note(problem)
         if (seconds := _seconds(record)) is not None:
             cell.took_s.append(seconds)
     return list(cells.values())
@@ -163,12 +169,13 @@ def plan_text(
     return "\n\n".join(paragraphs)
 
 
-def _state(record: Record, store: Store) -> str:
+def _state(record: Record, store: Store, *, retry: bool) -> str:
     """Sort a run into one of the columns."""
-    if record.complete:
-        return "failed" if record.status in _FAILED else "done"
-    if record.obstacle:
+    failed = record.status in _FAILED
+    if record.obstacle and ((retry and failed) or not record.complete):
         return "blocked"
+    if record.complete:
+        return "failed" if failed else "done"
     if store.running(record.run_id):
         return "running"
     return "killed" if record.status == "killed" else "missing"

@@ -28,7 +28,7 @@ def raced(tmp_path: Path) -> Path:
     shutil.copytree(REFERENCE, root)
     specs = [json.loads(file.read_text("utf-8")) for file in sorted(root.glob("runs/*/spec.json"))]
     cells = list(dict.fromkeys(key_of(spec) for spec in specs))
-    plan = RacePlan(pairs=(Pair(cell=cells[0], other=cells[1]),), seeds=(0, 1, 2, 3, 4), looks=1)
+    plan = RacePlan(pairs=(Pair(cell=cells[0], other=cells[1]),), seeds=(0, 1, 2, 3, 4), looks=None)
     enter(root, plan, {})
     return root
 

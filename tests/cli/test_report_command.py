@@ -78,6 +78,104 @@ def test_another_metric_can_be_compared(tmp_path: Path) -> None:
     assert "kl_nats +1.8" in path.read_text("utf-8")  # gae+pg: 2.54 - 0.71
 
 
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    """Imported results of two algorithms in two tasks, at two learning rates."""
+    rows = ["algorithm,task,seed,score,lr"]
+    for algorithm, gain in (("old", 0.0), ("new", 0.2)):
+        for task in ("one", "two"):
+            for seed in range(4):
+                for lr in (0.1, 0.2):
+                    score = gain + lr + seed * seed / 100
+                    rows.append(f"{algorithm},{task},{seed},{score},{lr}")
+    file = tmp_path / "all.csv"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out = tmp_path / "theirs"
+    arguments = ["import", str(file), "--map", "set.lr=lr", "-o", str(out)]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.stderr
+    return out
+
+
+def test_a_learning_rate_is_chosen_for_each_cell(tasks: Path) -> None:
+    done = report(tasks, "--baseline", "old", "--tune", "lr")
+    assert done.exit_code == 0, done.stderr
+    text = (tasks / "report.html").read_text("utf-8")
+    assert "seeds 1,3 chose it among 0.1, 0.2, and all verdicts come from the other" in text
+    assert "at lr 0.2" in text
+    assert "Equal settings are not equal tuning" not in text
+
+
+def test_a_value_to_choose_that_is_not_there_is_said(tasks: Path) -> None:
+    done = report(tasks, "--baseline", "old", "--tune", "lr=0.1,0.2,0.3")
+    assert done.exit_code == 0
+    assert "no result with lr=0.3; there are: 0.1, 0.2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tune", "lr", "-a", "old"], "there is nothing to compare"),
+        (["--tune", "lr", "-a", "old", "-t", "one"], "there is nothing to compare"),
+        (["--tune", "lr=0.1"], "one value leaves nothing to choose"),
+        (["--tune", "nothing"], "--tune 'nothing'"),
+        (["--tune", "lr", "-s", "0-2"], "4 seeds that all have tried are needed"),
+    ],
+)
+def test_what_cannot_be_tuned_is_one_line(
+    arguments: list[str], said: str, tasks: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.html"
+    done = report(tasks, *arguments, "--to", path)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not path.exists()
+
+
+def test_scores_of_tasks_are_put_on_one_scale(tasks: Path, tmp_path: Path) -> None:
+    scale = tmp_path / "scale.csv"
+    scale.write_text("task,low,high\none,0,1\ntwo,0,2\n", encoding="utf-8")
+    done = report(tasks, "--set", "lr=0.1", "--normalise", scale)
+    assert done.exit_code == 0, done.stderr
+    text = (tasks / "report.html").read_text("utf-8")
+    assert "Each algorithm over all tasks" in text
+    assert "normalised by two reference scores a task" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-t", "one"], "over several tasks, and these results have one task"),
+        ([], "two"),
+        (["--metric", "reward_mean"], "--normalise is for scores, not for reward_mean"),
+    ],
+)
+def test_a_scale_that_fits_nothing_is_one_line(
+    arguments: list[str], said: str, tasks: Path, tmp_path: Path
+) -> None:
+    scale = tmp_path / "scale.csv"
+    scale.write_text("task,low,high\none,0,1\n", encoding="utf-8")
+    path = tmp_path / "page.html"
+    done = report(tasks, *arguments, "--normalise", scale, "--to", path)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not path.exists()
+
+
+def test_paths_and_log_lines_on_a_page_are_said_once(results: Path) -> None:
+    page = results / "report.html"
+    folder = min((results / "runs").glob("gae-*"))
+    result = json.loads((folder / "result.json").read_text("utf-8"))
+    result |= {"status": "failed", "score": None, "error": {"type": "E", "message": "m"}}
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    (folder / "log.txt").write_text('File "/home/me/my_loss.py", line 3', encoding="utf-8")
+    done = report(results)
+    said = "the page holds paths of a machine and log lines: read it before you send it."
+    assert done.stderr.count(said) == 1
+    assert page.read_text("utf-8").count(said[1:]) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -320,7 +320,8 @@ def test_plans_that_can_t_be_read_are_said_and_never_overwritten(tmp_path: Path,
     with pytest.raises(UsageError, match=r"race\.json: no plans of races can be read"):
         enter(tmp_path, plan(), {})
     assert (tmp_path / PLAN).read_text("utf-8") == text
-    assert spent_by_race(tmp_path, [])
+    with pytest.raises(UsageError, match=r"put the file back as it was, or race into another"):
+        spent_by_race(tmp_path, [])
 
 
 def test_what_a_race_has_spent_is_known_by_cell_and_seed(tmp_path: Path) -> None:

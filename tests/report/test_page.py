@@ -258,7 +258,8 @@ def test_a_verdict_stands_beside_its_word(write_run: Any, out: Path) -> None:
     write_cells(write_run, base=[0.5, 0.6, 0.5, 0.6], bad=[0.1, 0.21, 0.1, 0.2])
     page = page_of(read(out), "base")
     assert page.verdicts is not None
-    assert [row[-1].text for row in page.verdicts.rows] == ["baseline", "- worse"]
+    place = [heading.text for heading in page.verdicts.headings].index("verdict")
+    assert [row[place].text for row in page.verdicts.rows] == ["baseline", "- worse"]
     # the family of comparisons with a baseline is the only one on the page
     assert "best" not in [heading.text for heading in page.scores.headings]
 

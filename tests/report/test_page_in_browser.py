@@ -50,6 +50,18 @@ found.width = innerWidth;
 found.outside = outside.map((one) => one.outerHTML.slice(0, 100));
 found.scrolls = document.documentElement.scrollWidth;
 found.loaded = performance.getEntriesByType("resource").map((one) => one.name);
+const verdicts = document.querySelector("#verdicts").parentElement.querySelector("table");
+const kept = verdicts.tBodies[0].rows[0].querySelector(".kept");
+const inSight = () => {
+  const one = kept.getBoundingClientRect(), frame = verdicts.parentElement.getBoundingClientRect();
+  return one.left >= frame.left - 1 && one.right <= frame.right + 1;
+};
+found.kept = [inSight()];
+verdicts.parentElement.scrollLeft = 10000;
+found.kept.push(inSight());
+verdicts.parentElement.scrollLeft = 0;
+found.lines = Array.from(verdicts.querySelectorAll("tbody th bdi")).map((one) =>
+  Math.round(one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight)));
 found.levels = Array.from(document.querySelectorAll("h1,h2,h3,h4")).map((h) => +h.tagName[1]);
 const button = heads[place("score")].querySelector("button");
 button.focus();
@@ -207,6 +219,17 @@ def test_no_page_is_wider_than_its_window(width: int, answers: dict[str, dict[st
     found = answers[str(width)]
     assert found["outside"] == []
     assert found["scrolls"] <= width
+
+
+def test_a_verdict_stays_in_sight_on_a_narrow_screen(answers: dict[str, dict[str, Any]]) -> None:
+    """Where a table is scrolled, too."""
+    assert answers["390"]["kept"] == [True, True]
+
+
+def test_names_are_no_narrower_than_they_need_to_be(answers: dict[str, dict[str, Any]]) -> None:
+    """Those of the second and third row are short; the first, of 150 letters, is broken."""
+    for found in answers.values():
+        assert sorted(found["lines"])[:2] == [1, 1]
 
 
 def test_text_stands_out_from_its_ground(page: Path) -> None:

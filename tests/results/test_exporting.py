@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import os
+import signal
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
@@ -161,3 +163,114 @@ def test_what_can_not_be_a_row_is_named(filled: Path) -> None:
     done = export(filled)
     assert done.exit_code == 0
     assert "notes.txt is not the folder of a run" in done.stderr
+
+
+# --- where it goes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (os.mkdir, "it is a folder; name a file"),
+        (os.mkfifo, "it is a FIFO; name a file"),
+        (lambda path: path.symlink_to("nowhere"), "it is a link to nowhere; name a file"),
+        (lambda path: path.symlink_to(path.name), "it is a link in a circle; name a file"),
+    ],
+)
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_no_file_is_refused_before_anything_is_read(
+    tmp_path: Path, make: Any, said: str, force: list[str]
+) -> None:
+    path = tmp_path / "runs.csv"
+    make(path)
+    before = os.lstat(path)
+    done = export(tmp_path / "no results here", "--to", path, *force)
+    assert (done.exit_code, done.stderr) == (2, f"rlbench: --to {path}: {said}\n")
+    assert (os.lstat(path).st_ino, os.lstat(path).st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_a_link_to_a_file_is_followed(filled: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old", "utf-8")
+    (tmp_path / "runs.csv").symlink_to("real")
+    assert export(filled, "--to", tmp_path / "runs.csv").exit_code == 2
+    assert export(filled, "--to", tmp_path / "runs.csv", "--force").exit_code == 0
+    assert (tmp_path / "runs.csv").is_symlink()
+    assert (tmp_path / "real").read_text("utf-8") == export(filled).stdout
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    done = export(tmp_path / "no results here", "--to", tmp_path / "runs.csv")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"rlbench: --to {tmp_path / 'runs.csv'}: the folder {tmp_path} is not writable\n"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_told_and_leaves_the_old_file(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text("old", "utf-8")
+    monkeypatch.setattr(exporting, "csv", lambda frame: os.kill(os.getpid(), number))
+    done = export(filled, "--to", file, "--force")
+    assert done.exit_code == 130
+    assert done.stderr == f"interrupted: {file} is as it was; the same command begins again\n"
+    assert file.read_text("utf-8") == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "runs.csv"]
+    done = export(filled)
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr.startswith("interrupted: what is on stdout is not all")
+
+
+# --- settings that are called like columns --------------------------------------------------------
+
+TAKEN = ("run_id", "algorithm", "loss", "seed", "status", "error", "score", "wall_s", "torch")
+
+
+def test_a_setting_that_is_called_like_a_column_has_its_own(
+    tmp_path: Path, write_run: Callable[..., Path]
+) -> None:
+    for seed in range(2):
+        settings: dict[str, Any] = dict.fromkeys(TAKEN, 100 + seed)
+        write_run(tmp_path, seed=seed, settings=settings | {"setting.score": seed, "plain": 7})
+    done = export(tmp_path)
+    header = done.stdout.partition("\n")[0].split(",")
+    assert len(header) == len(set(header))
+    frame = read(done.stdout).sort_values("seed")
+    for name in TAKEN:
+        assert list(frame[f"setting.{name}"]) == [100, 101]
+    assert list(frame["setting.setting.score"]) == [0, 1]
+    assert list(frame["seed"]) == [0, 1]
+    assert list(frame["score"]) == [0.75, 0.75]
+    assert set(frame["status"]) == {"ok"}
+    assert "algorithm" not in frame  # no run here has one
+    curves = read(export(tmp_path, "--curves").stdout)
+    assert len(set(curves.columns)) == len(curves.columns)
+    assert list(curves["setting.score"]) == [100, 100, 101, 101]
+
+
+def test_such_settings_go_to_parquet(tmp_path: Path, write_run: Callable[..., Path]) -> None:
+    pytest.importorskip("pyarrow", reason="the optional library for Parquet")
+    for seed, value in enumerate((1.5, "high")):
+        write_run(tmp_path, seed=seed, settings={"score": value, "run_id": 2**70 + seed})
+    file = tmp_path / "runs.parquet"
+    done = export(tmp_path, "--to", file)
+    assert done.exit_code == 0, done.stderr
+    frame = pd.read_parquet(file).sort_values("seed")
+    assert list(frame["setting.score"]) == ["1.5", "high"]
+    assert list(frame["setting.run_id"].astype(str)) == [str(2**70), str(2**70 + 1)]
+    assert list(frame["score"]) == [0.75, 0.75]
+
+
+def test_metrics_that_are_called_alike_stay_apart(
+    tmp_path: Path, write_run: Callable[..., Path]
+) -> None:
+    write_run(tmp_path, metrics="update,loss,loss_metric\n1,0.5,0.25\n")
+    frame = read(export(tmp_path, "--curves").stdout)
+    assert list(frame["loss"]) == ["clip"]
+    assert list(frame["loss_metric"]) == [0.5]
+    assert list(frame["loss_metric_metric"]) == [0.25]

@@ -215,7 +215,6 @@ def _writable(out: Path) -> Store:
     [
         (["a"], "name the folder to merge into with -o"),
         (["a", "-o", "a"], "is the folder to merge into"),
-        (["nowhere", "-o", "b"], "no results in nowhere"),
         (["a", "-o", "file"], "is a file"),
         (["", "-o", "b"], "is empty"),
     ],
@@ -237,6 +236,19 @@ def test_mistakes_are_usage_errors_and_write_nothing(
     assert done.exit_code == 2
     assert message in done.stderr
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("empty", ["nowhere", "empty"])
+def test_a_folder_without_results_is_no_usage_error(
+    tmp_path: Path, a: Path, write_run: Callable[..., Path], empty: str
+) -> None:
+    write_run(a)
+    (tmp_path / "empty").mkdir()
+    done = merge(a, tmp_path / empty, "-o", tmp_path / "b")
+    shown = CliRunner().invoke(cli, ["table", str(tmp_path / empty)])
+    assert (done.exit_code, shown.exit_code) == (3, 3)
+    assert done.stderr == f"rlbench: no results in {tmp_path / empty}\n"
+    assert not (tmp_path / "b").exists()
 
 
 def test_a_merged_folder_does_not_run_again(
@@ -265,5 +277,5 @@ def test_a_full_disk_is_told_with_what_was_done(
     monkeypatch.setattr(merging, "_copy", full)
     done = merge(a, "-o", b)
     assert done.exit_code == 1
-    assert "stopped: No space left on device; the same command does the rest" in done.stderr
+    assert "stopped: No space left on device; mend that, and the same command does" in done.stderr
     assert "so far 1 " in done.stderr

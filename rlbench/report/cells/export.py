@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from rlbench.errors import UsageError
 from rlbench.grid.reading import COLUMNS, read_bytes
 from rlbench.grid.store import METRICS
-from rlbench.report.cells.frame import results
-from rlbench.report.text.whole_file import in_one_step
+from rlbench.report.cells.frame import is_whole, results
+from rlbench.report.text.whole_file import check_place, in_one_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,14 +32,13 @@ def check_target(path: Path, *, force: bool) -> None:
     """Refuse a file that can't or must not be written, before anything is read.
 
     Raises:
-        UsageError: It has another ending than those of `FORMATS`, is there already and ``force`` is
-            not given, its folder is not there, or what writes Parquet is not installed.
+        UsageError: It has another ending than those of `FORMATS`, no file can be put there (see
+            `rlbench.report.text.whole_file.check_place`), it is there already and ``force`` is not
+            given, or what writes Parquet is not installed.
     """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--to {path}: expected a name that ends in {' or '.join(FORMATS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise UsageError(f"--to {path}: {what}")
+    check_place(path, f"--to {path}")
     if path.exists() and not force:
         raise UsageError(f"--to {path}: it is there already; --force overwrites it")
     if path.suffix.lower() == ".parquet" and not _writes_parquet():
@@ -82,7 +81,7 @@ def curves(records: Sequence[Record], note: Callable[[str], None]) -> pd.DataFra
 
     Returns:
         What names a run, as in `runs`, then the columns of its ``metrics.csv``; a metric that a run
-        does not have is empty.
+        does not have is empty, and one that is called like a column of runs is ``NAME_metric``.
     """
     import pandas as pd
 
@@ -96,7 +95,7 @@ def curves(records: Sequence[Record], note: Callable[[str], None]) -> pd.DataFra
             without.append(curve)
         else:
             run = named.iloc[[row] * len(curve)].reset_index(drop=True)
-            clash = {name: f"{name}_metric" for name in curve if name in run}
+            clash = {name: f"{name}_metric" for name in curve if _stem(str(name)) in run}
             parts.append(pd.concat([run, curve.rename(columns=clash)], axis=1))
     for problem in without[:SHOWN]:
         note(f"without a curve: {problem}")
@@ -105,6 +104,11 @@ def curves(records: Sequence[Record], note: Callable[[str], None]) -> pd.DataFra
     if not parts:
         return named.iloc[:0]
     return pd.concat(parts, ignore_index=True)
+
+
+def _stem(name: str) -> str:
+    """Take off what tells a metric from a column of runs, so that none is called like another."""
+    return re.sub("(_metric)+$", "", name)
 
 
 def _curve(path: Path) -> pd.DataFrame | str:
@@ -154,10 +158,16 @@ def write(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _one_type_a_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make text of columns that hold several types, as a setting of two versions may."""
-    mixed = [
+    """Make text of columns that Parquet has no type for, as a setting of two versions may be."""
+    odd = [
         name
         for name in frame.columns
-        if frame[name].dtype == object and len({type(v) for v in frame[name].dropna()}) > 1
+        if frame[name].dtype == object and not _is_of_one_type(frame[name].dropna())
     ]
-    return frame.astype(dict.fromkeys(mixed, "string"))
+    return frame.astype(dict.fromkeys(odd, "string"))
+
+
+def _is_of_one_type(values: pd.Series) -> bool:
+    """Whether values are of one type, and not whole numbers too large for one."""
+    kinds = {type(value) for value in values}
+    return len(kinds) < 2 and (kinds != {int} or all(map(is_whole, values)))

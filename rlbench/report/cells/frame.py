@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from rlbench.grid.store import Record
 
 
+PREFIX = "setting."
+_VERSIONS = ("rlbench", "torch")
+_FIXED = frozenset(("run_id", *KINDS, "seed", "status", "error", *COLUMNS, *_VERSIONS))
+
+
 def results(records: Iterable[Record]) -> pd.DataFrame:
     """Make a table with one row a run, for notebooks.
 
@@ -27,11 +32,12 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
     Returns:
         Columns ``run_id``, the kinds, ``seed``, one for each setting that differs between runs or
         is not at its default in one of them (so that tables of two folders, one below the other,
-        still tell what was run: a gap stands for the default), ``status``,
-        ``error``, ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward``
-        is the component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``,
-        ``wall_s``, ``rlbench`` and ``torch`` (versions). A run that failed has no score here; that
-        it counts with the task's floor is up to the reader. What is left out, because it can't be
+        still tell what was run: a gap stands for the default), ``status``, ``error``,
+        ``score_start``, ``score``, ``reward_mean`` (what it was trained on; ``reward`` is the
+        component), ``kl_nats``, ``entropy`` (nats), ``length`` (tokens), ``tokens``, ``wall_s``,
+        ``rlbench`` and ``torch`` (versions). A setting that is called like another column, as those
+        of imported runs may be, is ``setting.NAME``. A run that failed has no score here; that it
+        counts with the task's floor is up to the reader. What is left out, because it can't be
         read or is there twice, is warned of.
     """
     import pandas as pd
@@ -39,7 +45,7 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
     kept = _kept(records)
     specs = [record.spec or {} for record in kept]
     settings = list(dict.fromkeys(name for spec in specs for name in spec.get("settings", {})))
-    told = [name for name in settings if _is_told(name, specs)]
+    told = {name: _column(name) for name in settings if _is_told(name, specs)}
     kinds = [kind for kind in KINDS if kind in KINDS_OF_RUNS or any(_label(s, kind) for s in specs)]
     rows = []
     for record, spec in zip(kept, specs, strict=True):
@@ -50,7 +56,7 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
                 "run_id": record.run_id,
                 **{kind: _label(spec, kind) for kind in kinds},
                 "seed": spec.get("seed"),
-                **{name: spec.get("settings", {}).get(name) for name in told},
+                **{told[name]: spec.get("settings", {}).get(name) for name in told},
                 "status": record.status,
                 "error": error_line(record) or None,
                 **{name: result.get(key) for name, key in COLUMNS.items()},
@@ -58,14 +64,24 @@ def results(records: Iterable[Record]) -> pd.DataFrame:
                 "torch": spec.get("torch"),
             }
         )
-    columns = ["run_id", *kinds, "seed", *told, "status", "error", *COLUMNS, "rlbench", "torch"]
+    columns = ["run_id", *kinds, "seed", *told.values(), "status", "error", *COLUMNS, *_VERSIONS]
     frame = pd.DataFrame(rows, columns=columns)
-    for name in told:  # a gap must not turn 8 into 8.0
-        if all(row[name] is None or type(row[name]) is int for row in rows):
+    for name in told.values():  # a gap must not turn 8 into 8.0
+        if all(row[name] is None or is_whole(row[name]) for row in rows):
             frame[name] = frame[name].astype("Int64")
     for name in COLUMNS:
         frame[name] = frame[name].astype("float64" if name != "tokens" else "Int64")
     return frame
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number that a column of them holds, and no truth value."""
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _column(setting: str) -> str:
+    """Name the column of a setting, one alone and the same whatever else is in a table."""
+    return f"{PREFIX}{setting}" if setting in _FIXED or setting.startswith(PREFIX) else setting
 
 
 def _is_told(name: str, specs: Sequence[Mapping[str, Any]]) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rlbench.grid.importing import is_foreign
+from rlbench.grid.importing import is_foreign, seeds_are_counted
 from rlbench.report.cells.baseline import spell_cell
 from rlbench.report.cells.metric import SCORE
 from rlbench.report.compare import legend
@@ -33,6 +33,7 @@ def collect(
     labels: Sequence[str],
     comparison: Comparison | None,
     unreadable: Sequence[Record] = (),
+    first: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """List what applies, what concerns all of the page first.
 
@@ -41,8 +42,10 @@ def collect(
         labels: Columns in which they differ.
         comparison: How they compare with a baseline; None if they don't.
         unreadable: What in the folder is no run that can be read.
+        first: What is known besides, and comes before all else.
     """
     found = [
+        *first,
         *_seeds(ordered, labels),
         *_few_pairs(ordered, comparison),
         *_untuned(comparison),
@@ -53,7 +56,7 @@ def collect(
     ]
     said = remarks(ordered) if comparison is None else legend.remarks(comparison)
     # what begins with a dash is one failed run, which has its own place on the page
-    found += _fewer_failures([text for text in said if not text.startswith("- ")])
+    found += _fewer_failures([t for t in said if not t.startswith("- ") and t not in first])
     more = len(found) - MOST
     shown = [_short(text) for text in found[:MOST]]
     return (*shown, *([f"And {more:,} more; rlbench table tells all."] if more > 0 else []))
@@ -95,6 +98,9 @@ def _few_pairs(ordered: Sequence[Cell], comparison: Comparison | None) -> list[s
         fewest = min(several) if len(several) > 1 else None
     if fewest is None or fewest >= _FEWEST:
         return []
+    counted = (seeds_are_counted(seed.record) for cell in ordered for seed in cell.tried)
+    if any(counted) if comparison is None else comparison.family.apart:
+        return [f"{count(fewest, 'run')} a cell are few: the tests assume nearly normal values."]
     least = 2.0 ** (1 - fewest)
     return [
         f"{count(fewest, 'pair')} of seeds are few: the tests assume nearly normal differences. "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.errors import RlbenchError
+from rlbench.report.compare.family import BETTER, WORSE
 from rlbench.report.effects.contrasts import effects
 from rlbench.report.effects.data import contrast_name, effect_name
 from rlbench.report.effects.prose import answers, legend, title
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.report.cells.cell import Cell
-    from rlbench.report.compare.family import Family, Judgement
+    from rlbench.report.compare.family import Family
     from rlbench.report.effects.contrasts import Contrast, TaskEffects
 
 MOST_CELLS = 60  # contrasts of larger grids are too many to read
@@ -102,7 +103,7 @@ def _contrasts(found: TaskEffects, family: Family) -> Table:
     places = layout.places_by_interval(
         one.judgement.difference.interval for _, one in every if one.judgement.difference
     )
-    numbers = [_numbers(one.judgement, family, places) for _, one in shown]
+    numbers = [_numbers(one, family, places) for _, one in shown]
     return Table(
         title="Contrasts",
         headings=(
@@ -131,8 +132,9 @@ def _by_p(named: tuple[str, Contrast]) -> float:
     return 2.0 if p is None else p
 
 
-def _numbers(judged: Judgement, family: Family, places: int) -> tuple[Entry, ...]:
-    verdict = verdict_field(judged)
+def _numbers(contrast: Contrast, family: Family, places: int) -> tuple[Entry, ...]:
+    judged = contrast.judgement
+    verdict = _verdict(contrast)
     if judged.difference is None:
         return Entry(text=""), Entry(text=""), Entry(text=""), verdict
     interval = judged.difference.interval
@@ -142,6 +144,16 @@ def _numbers(judged: Judgement, family: Family, places: int) -> tuple[Entry, ...
         by_number("" if judged.p is None else p_text(judged.p, family.alpha), judged.p),
         verdict,
     )
+
+
+def _verdict(contrast: Contrast) -> Entry:
+    """Write a verdict with its word; of an interaction nothing is better or worse, but smaller."""
+    judged = contrast.judgement
+    entry = verdict_field(judged)
+    if len(contrast.levels) == 1 or judged.verdict not in (BETTER, WORSE) or not judged.difference:
+        return entry
+    size = "larger" if judged.difference.interval.mid > 0 else "smaller"
+    return replace(entry, text=f"{judged.verdict} {size}", tone="")
 
 
 def _means(found: TaskEffects, family: Family) -> Table:

@@ -20,13 +20,15 @@ from rlbench.report.compare.family import (
 from rlbench.report.progress import count
 from rlbench.report.text.figures import p_text, percents, signed
 from rlbench.report.text.layout import fixed, places_by_interval
+from rlbench.report.text.spelling import spell_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlbench.report.cells.cell import Cell
     from rlbench.report.compare.comparison import Comparison, Row
     from rlbench.report.compare.family import Family
+    from rlbench.report.compare.tuning import Tuning
     from rlbench.report.tables.best import BestSet
 
 SHOWN = 12  # claims that are written out
@@ -49,6 +51,7 @@ class Claim:
 
     Attributes:
         name: The cell, as ``--baseline`` reads it.
+        at: The value that was chosen for it, ``lr 0.001``; empty if none was.
         says: The verdict as a verb: ``is better``.
         because: The numbers behind it, or why there are none; empty if nothing is to be said.
         next_step: What would decide it; empty where it is decided.
@@ -56,6 +59,7 @@ class Claim:
     """
 
     name: str
+    at: str = ""
     says: str
     because: str
     next_step: str = ""
@@ -100,7 +104,7 @@ def of_comparison(comparison: Comparison) -> Headline:
     claims = tuple(_claim(comparison, row, places[task_of(row.cell)]) for row in rows[:SHOWN])
     rest = len(rows) - len(claims)
     family = comparison.family
-    notes = []
+    notes = list(_of_tuning(comparison.tuning))
     if family.size > 1:
         notes.append(
             f"Verdicts and p are for all {family.size:,} comparisons together, so that the chance "
@@ -175,10 +179,23 @@ def _counts(comparison: Comparison, rows: Sequence[Row]) -> str:
     return f"Of the {len(rows):,} others, {listed}."
 
 
+def _of_tuning(tuning: Tuning | None) -> Iterator[str]:
+    """Say how a value was chosen for each cell, the baseline too."""
+    if tuning is not None:
+        name, values = tuning.axis.name, ", ".join(tuning.values)
+        chosen, compared = map(spell_seeds, (tuning.chosen_on, tuning.compared_on))
+        yield (
+            f"Each cell has its own {name}, the baseline too: seeds {chosen} chose it among "
+            f"{values}, and all verdicts come from the other seeds, {compared}."
+        )
+
+
 def _claim(comparison: Comparison, row: Row, places: int) -> Claim:
     _, tone, verb, _ = WORDS[row.verdict]
+    tuning = comparison.tuning
     return Claim(
         name=spell_cell(row.cell, comparison.labels),
+        at=f"{tuning.axis.name} {tuning.of(row.cell).value}" if tuning else "",
         says=verb,
         because=_numbers(comparison, row, places),
         next_step=_next_step(comparison.family, row),
@@ -195,11 +212,21 @@ def _numbers(comparison: Comparison, row: Row, places: int) -> str:
     if interval.low is not None and interval.high is not None:
         low, high = signed(interval.low, places), signed(interval.high, places)
         parts.append(f"{percents(interval.level)} interval {low} to {high}")
-    parts += [f"p {p if p.startswith('<') else f'= {p}'}", count(interval.n, "pair")]
-    if row.failures:
-        parts.append(f"of which {row.failures:,} with a failed run, at the floor")
+    parts += [f"p {p if p.startswith('<') else f'= {p}'}", *_of_runs(row, interval.n)]
     mid = signed(interval.mid, places)
     return f"{comparison.metric.name} {mid} ({', '.join(parts)})"
+
+
+def _of_runs(row: Row, pairs: int) -> Iterator[str]:
+    """Say how many pairs there are, or runs where nothing is paired, and how many failed."""
+    if row.independent and row.baseline is not None:
+        yield f"{len(row.cell.tried):,} and {len(row.baseline.tried):,} runs, not paired"
+        if row.failures:
+            yield f"of which {row.failures:,} failed, at the floor"
+        return
+    yield count(pairs, "pair")
+    if row.failures:
+        yield f"of which {row.failures:,} with a failed run, at the floor"
 
 
 def _next_step(family: Family, row: Row) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
-from rlbench.grid.reading import what_lies
 from rlbench.report.page.render import MARK
-from rlbench.report.text.whole_file import in_one_step
+from rlbench.report.text.whole_file import check_place, in_one_step, is_marked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +21,8 @@ def check_path(path: Path, *, force: bool = False) -> None:
         UsageError: It is a folder or a device, its folder is not there or not writable, or it is a
             file that is no page of rlbench and ``force`` is not given.
     """
-    if odd := what_lies(path):
-        raise UsageError(f"--to {path}: it is {odd}; name a file")
-    folder = path.parent
-    if not folder.is_dir():
-        raise UsageError(f"--to {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"--to {path}: the folder {folder} is not writable")
-    if path.exists() and not force and not _is_ours(path):
+    check_place(path, f"--to {path}")
+    if path.exists() and not force and not is_marked(path, MARK.encode(), within=_HEAD):
         raise UsageError(
             f"--to {path}: it is there already and no report of rlbench; --force overwrites it"
         )
@@ -51,13 +43,3 @@ def write(text: str, path: Path, *, force: bool = False) -> None:
     check_path(path, force=force)
     with in_one_step(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file says that it is a page of ours, or has nothing in it."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD)
-    except OSError:
-        return False
-    return not head or MARK.encode() in head

@@ -6,16 +6,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.report.cells.pairing import task_of
-from rlbench.report.page import caveats, factors, failures, headline, pictures, provenance, samples
+from rlbench.report.page import (
+    caveats,
+    factors,
+    failures,
+    headline,
+    over_tasks,
+    pictures,
+    private,
+    provenance,
+    samples,
+)
 from rlbench.report.page.score_table import score_table
 from rlbench.report.page.verdict_table import verdict_table
 from rlbench.report.progress import count
 from rlbench.report.tables.best import BestSet, best_set
+from rlbench.report.tables.raced import raced
 from rlbench.report.tables.table import arranged
+from rlbench.report.text.spelling import spell_seeds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from rlbench.grid.normalisation import Scale
     from rlbench.grid.store import Record
     from rlbench.report.cells.cell import Cell
     from rlbench.report.compare.comparison import Comparison
@@ -31,7 +44,11 @@ class Page:
         folder: Where they are, as the command line names it.
         summary: How much there is, in a line.
         headline: The answer.
+        warnings: Why not to believe it: what is first among the caveats, too.
+        tuned: Which seeds and values the figures, effects and aggregates are of, where a value was
+            chosen for each cell; else empty.
         verdicts: Each cell against the baseline; None without a baseline.
+        suite: Each algorithm over all tasks.
         scores: All cells.
         pictures: Figures.
         factors: What single factors do.
@@ -45,7 +62,10 @@ class Page:
     folder: str
     summary: str
     headline: headline.Headline
+    warnings: tuple[str, ...]
+    tuned: str
     verdicts: Table | None
+    suite: over_tasks.OverTasks
     scores: Table
     pictures: pictures.Pictures
     factors: factors.Factors
@@ -53,6 +73,15 @@ class Page:
     samples: samples.Shown
     provenance: provenance.Provenance
     caveats: tuple[str, ...]
+
+    @property
+    def private(self) -> str:
+        """What is on the page that its reader may not be meant to see; empty if nothing."""
+        return private.of_page(self.failures, self.provenance, [self.folder, *self.caveats])
+
+
+def _nobody(_text: str) -> None:
+    """Hear nothing."""
 
 
 def build(
@@ -63,8 +92,10 @@ def build(
     level: float = 0.95,
     margin: float | None = None,
     comparison: Comparison | None = None,
+    scales: Mapping[str, Scale] | None = None,
     unreadable: Sequence[Record] = (),
     left_out: str = "",
+    announce: Callable[[str], None] = _nobody,
 ) -> Page:
     """Put a page together; the order of the cells changes nothing.
 
@@ -74,35 +105,71 @@ def build(
         folder: That folder, as the command line names it.
         level: Confidence level of effects.
         margin: Effects below it count as none; None if none is declared.
-        comparison: How these cells compare with a baseline; None if there is none.
+        comparison: How they compare with a baseline, if they do; tuned cells are drawn, too.
+        scales: By task, the scores that count as 0 and as 1 in aggregates over tasks.
         unreadable: What in the folder is no run that can be read.
         left_out: What of the results is not among the cells, in words; empty if nothing.
+        announce: Hears of each part before it is made.
+
+    Raises:
+        UsageError: The scales don't fit these results.
     """
     ordered, labels = arranged(cells)
-    # beside a baseline, a second family of tests would only seem to contradict the first
+    tuning = comparison.tuning if comparison is not None else None
+    subject, its_labels = arranged(tuning.cells) if tuning else (ordered, labels)
     best = best_set(ordered) if comparison is None else BestSet()
-    verdicts = None
-    if comparison is not None:
-        verdicts = verdict_table(comparison)
-        verdicts = replace(verdicts, below=caveats.without_untuned(verdicts.below))
-    found = caveats.collect(ordered, labels, comparison, unreadable)
-    if left_out:
-        found = (f"Not all results are on this page: {left_out}.", *found)
+    announce("aggregating over tasks")
+    suite = over_tasks.collect(subject, scales)
+    warnings = raced(ordered)
+    absent = [f"Not all results are on this page: {left_out}."] if left_out else []
+    found = caveats.collect(subject, its_labels, comparison, unreadable, [*warnings, *absent])
+    drawn = pictures.draw(subject, comparison.baselines if comparison else None, announce)
+    announce("computing effects")
+    effects = factors.collect(subject, level=level, margin=margin)
+    announce("collecting failures, samples and where all of it comes from")
     return Page(
         title=title,
         folder=folder,
         summary=_summary(ordered),
-        headline=headline.of_comparison(comparison)
-        if comparison is not None
-        else headline.of_cells(ordered, best),
-        verdicts=verdicts,
+        headline=_headline(comparison, ordered, best),
+        warnings=tuple(warnings),
+        tuned=_tuned(comparison),
+        verdicts=_verdicts(comparison),
+        suite=over_tasks.without(suite, found),
         scores=score_table(ordered, labels, best),
-        pictures=pictures.draw(ordered, comparison.baselines if comparison else None),
-        factors=factors.collect(ordered, level=level, margin=margin),
+        pictures=drawn,
+        factors=effects,
         failures=failures.collect(ordered, labels),
         samples=samples.collect(ordered, labels),
         provenance=provenance.collect(ordered, labels),
         caveats=found,
+    )
+
+
+def _headline(
+    comparison: Comparison | None, ordered: Sequence[Cell], best: BestSet
+) -> headline.Headline:
+    """Say what was found; beside a baseline, another family of tests would seem to contradict."""
+    if comparison is None:
+        return headline.of_cells(ordered, best)
+    return headline.of_comparison(comparison)
+
+
+def _verdicts(comparison: Comparison | None) -> Table | None:
+    if comparison is None:
+        return None
+    verdicts = verdict_table(comparison)
+    return replace(verdicts, below=caveats.without_untuned(verdicts.below))
+
+
+def _tuned(comparison: Comparison | None) -> str:
+    """Say what is shown where a value was chosen for each cell."""
+    if comparison is None or comparison.tuning is None:
+        return ""
+    tuning = comparison.tuning
+    return (
+        f"As in the verdicts, each cell at the {tuning.axis.name} that was chosen for it, and "
+        f"seeds {spell_seeds(tuning.compared_on)} alone."
     )
 
 

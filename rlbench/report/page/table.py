@@ -39,12 +39,14 @@ class Heading:
         number: Whether the column stands flush right.
         names_rows: Whether its fields are the names of their rows.
         falling: Whether the first click puts the largest on top.
+        kept: Whether the column stays in sight where a narrow screen scrolls the table.
     """
 
     text: str
     number: bool = False
     names_rows: bool = False
     falling: bool = False
+    kept: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

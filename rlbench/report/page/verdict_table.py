@@ -76,17 +76,29 @@ def _columns(comparison: Comparison) -> list[tuple[Heading, Callable[[Row], Entr
         share = row.improvement.mid if row.improvement else None
         return by_number("" if share is None else f"{share:.2f}", share)
 
+    # what a page is opened for comes first: on a narrow screen the rest is to be scrolled to
     return [
+        (Heading(text="verdict", kept=True), verdict_field),
+        (Heading(text="p", number=True), p),
+        (_number("diff"), difference),
+        (_number(percent), its_spread),
+        *_chosen(comparison),
         (_number("n"), _n_of_failures if has_failures(comparison) else _n),
         (_number(comparison.metric.name), score),
         (_number(percent), spread),
         *_beside(comparison),
-        (_number("diff"), difference),
-        (_number(percent), its_spread),
-        (Heading(text="p", number=True), p),
         (_number("wins"), wins),
-        (Heading(text="verdict"), verdict_field),
     ]
+
+
+def _chosen(comparison: Comparison) -> list[tuple[Heading, Callable[[Row], Entry]]]:
+    """Show the value that was chosen for each cell."""
+    tuning = comparison.tuning
+    if tuning is None:
+        return []
+    places = {entry.text: entry for entry in by_name([one.value for one in tuning.choices])}
+    heading = Heading(text=tuning.axis.name, number=True)
+    return [(heading, lambda row: places[tuning.of(row.cell).value])]
 
 
 def _number(name: str) -> Heading:

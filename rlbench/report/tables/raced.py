@@ -33,7 +33,8 @@ def raced(cells: Iterable[Cell]) -> list[str]:
         try:
             spent = spent_by_race(root, ran)
         except UsageError as error:
-            found.append(f"Whether a race spent these seeds is not known: {str(error).rstrip('.')}.")
+            why = str(error).rstrip(".")
+            found.append(f"Whether a race spent these seeds is not known: {why}.")
             continue
         if spent:
             found.append(
