@@ -10,7 +10,7 @@ import click
 from rlbench.cli import flags, selecting
 from rlbench.cli.baseline import baselines
 from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.plots import COLUMN_WIDTH, FULL_WIDTH, NAMES, SUMMARIES
+from rlbench.report.plots import AGAINST, COLUMN_WIDTH, FULL_WIDTH, NAMES, SUMMARIES
 from rlbench.report.text.terminal import Folder, Once, emit, say
 
 if TYPE_CHECKING:
@@ -23,7 +23,13 @@ _FORMATS = ("png", "svg", "pdf")
 _WIDTHS = {"full": FULL_WIDTH, "column": COLUMN_WIDTH}
 _INCHES = (3.0, 30.0)
 _SHOWN = 5  # remarks on a figure that are told one by one
-_OPTIONS = {"column": "curves", "rows": "matrix", "columns": "matrix", "baseline": "improvement"}
+_OPTIONS = {
+    "column": ("curves",),
+    "rows": ("matrix",),
+    "columns": ("matrix",),
+    "baseline": AGAINST,
+    "margin": ("differences",),
+}
 _LIST = "\n".join(f"  {name:<12} {SUMMARIES[name]}" for name in NAMES)
 
 
@@ -54,13 +60,15 @@ Plots:
 {_LIST}
 
 \b
-  rlbench plot -o results/local
+  rlbench plot results/local
   rlbench plot curves -e gae -e group --save curves.pdf --width column
   rlbench plot curves --column clip_fraction
   rlbench plot matrix --rows estimator --columns lr
-  rlbench plot improvement --baseline group+clip"""
+  rlbench plot differences --baseline group+clip --margin 0.02
+  rlbench plot results/atari profile --normalise random_human.csv
+A folder among the names is that of the results, as -o is."""
 )
-@click.argument("names", metavar="[PLOT]...", nargs=-1)
+@click.argument("names", metavar="[OUT] [PLOT]...", nargs=-1)
 @selecting.selection
 @click.option(
     "--save",
@@ -104,7 +112,20 @@ Plots:
 )
 @click.option("--rows", cls=Once, metavar="FACTOR", help="Down the matrix: estimator, lr, ...")
 @click.option("--columns", cls=Once, metavar="FACTOR", help="Across the matrix.")
-@click.option("--baseline", cls=Once, metavar="CELL", help="What improvement is measured against.")
+@click.option(
+    "--baseline",
+    cls=Once,
+    metavar="CELL",
+    help="What differences and improvement are measured against.",
+)
+@flags.margin
+@click.option(
+    "--normalise",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Scores of each task that count as 0 and 1: task,low,high (csv or json).",
+)
 @flags.metric
 @flags.direction
 def plot(
@@ -123,6 +144,8 @@ def plot(
     rows: str | None,
     columns: str | None,
     baseline: str | None,
+    margin: float | None,
+    normalise: Path | None,
     metric: str,
     direction: Direction | None,
     **axes: tuple[str, ...],
@@ -131,48 +154,104 @@ def plot(
 
     What these results can't have is left out, with the reason.
     """
+    from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.cells.metric import metric as metric_named
 
-    root = selecting.root(None, out)
-    wanted = _names(names)
+    asked, folder = _asked(names)
+    root = selecting.root(folder, out)
+    wanted = asked or list(NAMES)
     given = {"column": column, "rows": rows, "columns": columns, "baseline": baseline}
-    _check_options(given, names)
+    _check_options(given | {"margin": margin}, asked)
     paths = _paths(wanted, save, to or root / "plots", formats)
     _check(paths, to_a_file=save is not None, force=force)
+    if normalise is not None and metric != "score":
+        raise UsageError(f"--normalise is for scores, not for {metric}")
+    scales = read_normalisation(normalise) if normalise else None
     chosen = selecting.choose(
         selecting.read(root), axes=axes, seeds=seeds, settings=settings, plugins=plugins
     )
     shown = selecting.cells(chosen, metric_named(metric, direction))
-    options: dict[str, Any] = {"metric_column": column, "factors": (rows, columns), "width": width}
+    options: dict[str, Any] = {
+        "metric_column": column,
+        "factors": (rows, columns),
+        "width": width,
+        "margin": margin,
+        "scales": scales,
+    }
     if baseline is not None:
         options["baseline"] = baselines(shown, baseline, plugins)
-    written = [
-        path
-        for name in wanted
-        for path in _draw(name, shown, paths[name], options, alone=len(names) == 1, force=force)
-    ]
-    if not written:
+    _draw_all(shown, wanted, asked, paths, options, force=force)
+
+
+def _draw_all(
+    shown: Sequence[Cell],
+    wanted: Sequence[str],
+    asked: Sequence[str],
+    paths: dict[str, list[Path]],
+    options: dict[str, Any],
+    *,
+    force: bool,
+) -> None:
+    """Draw figures; why one can't be drawn is said once for all of which it is true."""
+    absent = _without_baseline(shown, wanted, options, asked)
+    for name in wanted:
+        if name not in absent:
+            absent |= _draw(name, shown, paths[name], options, alone=len(asked) == 1, force=force)
+    for reason in dict.fromkeys(absent.values()):
+        say(f"no {', '.join(name for name in absent if absent[name] == reason)}: {reason}")
+    if len(absent) == len(wanted):
         raise NothingSelected("no plot was written")
 
 
-def _names(names: Sequence[str]) -> list[str]:
-    """Check the names of figures; all if none is given."""
+def _asked(names: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Tell the figures that are asked for by name from the folder of the results."""
+    if "" in names:  # what an unset variable of a shell leaves, and no name of the current folder
+        raise UsageError("the name of the plot is empty")
+    folders = [name for name in names if name not in NAMES and Path(name).is_dir()]
+    if len(set(folders)) > 1:
+        raise UsageError(f"{len(folders)} folders of results were given, {', '.join(folders)}")
     for name in names:
-        if name in NAMES:
+        if name in NAMES or name in folders:
             continue
-        if Path(name).is_dir():
-            raise UsageError(f"{name} is a folder; of results, write -o {name}")
+        if "/" in name:
+            raise UsageError(f"there is no folder {name}, and no plot of that name")
         raise UsageError.unknown("plot", name, NAMES)
-    return list(dict.fromkeys(names)) or list(NAMES)
+    asked = list(dict.fromkeys(name for name in names if name in NAMES))
+    return asked, Path(folders[0]) if folders else None
 
 
-def _check_options(given: dict[str, str | None], names: Sequence[str]) -> None:
+def _without_baseline(
+    shown: Sequence[Cell], wanted: Sequence[str], options: dict[str, Any], asked: Sequence[str]
+) -> dict[str, str]:
+    """Say why figures that take a baseline can't be drawn; whoever asked for one is refused."""
+    from rlbench.report.plots import check_baseline
+
+    against = [name for name in wanted if name in AGAINST]
+    try:
+        if against:
+            check_baseline(shown, options.get("baseline"))
+    except UsageError as error:
+        if asked:
+            raise
+        return dict.fromkeys(against, str(error))
+    except NothingSelected as error:
+        if len(asked) == 1:
+            raise
+        return dict.fromkeys(against, str(error))
+    return {}
+
+
+def _check_options(given: dict[str, Any], asked: Sequence[str]) -> None:
     """Refuse an option that has no effect on what is named."""
     for option, value in given.items():
-        name = _OPTIONS[option]
-        if value is not None and names and name not in names:
+        takes = _OPTIONS[option]
+        if value is not None and asked and not set(takes) & set(asked):
             meant = "; did you mean --column?" if option == "columns" else ""
-            raise UsageError(f"--{option} is for plot {name}, which is not asked for{meant}")
+            several = "s" if len(takes) > 1 else ""
+            which = "none of which is" if several else "which is not"
+            raise UsageError(
+                f"--{option} is for plot{several} {' and '.join(takes)}, {which} asked for{meant}"
+            )
 
 
 def _paths(
@@ -211,8 +290,12 @@ def _draw(
     *,
     alone: bool,
     force: bool,
-) -> list[Path]:
-    """Draw one figure and write its files; what it can't show is said on stderr."""
+) -> dict[str, str]:
+    """Draw one figure and write its files; what it can't show is said on stderr.
+
+    Returns:
+        Why it can't be drawn, under its name; nothing where it was.
+    """
     from rlbench.report import plots
 
     remarks: list[str] = []
@@ -221,8 +304,7 @@ def _draw(
     except NothingSelected as error:
         if alone:
             raise
-        say(f"no {name}: {error}")
-        return []
+        return {name: str(error)}
     for remark in remarks[:_SHOWN]:
         say(f"{name}: {remark}")
     if len(remarks) > _SHOWN:
@@ -231,7 +313,7 @@ def _draw(
         _make_folder(path.parent)
         plots.save(figure, path, force=force)
         emit(str(path))
-    return list(paths)
+    return {}
 
 
 def _make_folder(folder: Path) -> None:

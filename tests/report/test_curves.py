@@ -12,7 +12,7 @@ import pytest
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.cells.cell import Cell, cells
-from rlbench.report.cells.curves import Curve, course, read
+from rlbench.report.cells.curves import Curve, course, read, stretches
 
 from .made_up import record
 
@@ -24,7 +24,9 @@ EVALS = "update,score,kl\n0,0.5,0.0\n10,0.6,0.1\n20,0.7,0.2\n"
 METRICS = "update,reward,loss\n1,0.1,-1.0\n2,0.2,\n3,0.3,1.0\n"
 
 
-def one_cell(folder: Path, runs: Sequence[Mapping[str, str]], **more: Any) -> list[Cell]:
+def one_cell(
+    folder: Path, runs: Sequence[Mapping[str, str]], score: float | None = 0.7, **more: Any
+) -> list[Cell]:
     """Make a cell whose seeds have these files, by name."""
     made = []
     for seed, files in enumerate(runs):
@@ -32,7 +34,7 @@ def one_cell(folder: Path, runs: Sequence[Mapping[str, str]], **more: Any) -> li
         place.mkdir()
         for name, text in files.items():
             (place / name).write_text(text, "utf-8")
-        made.append(replace(record(seed, 0.7, **more), folder=place, run_id=place.name))
+        made.append(replace(record(seed, score, **more), folder=place, run_id=place.name))
     return cells(made)
 
 
@@ -185,19 +187,71 @@ def test_the_band_of_two_seeds_is_their_range_and_one_has_none() -> None:
     assert np.isnan([mean.low[1], mean.high[1]]).all()
 
 
-def test_where_seeds_end_the_course_is_cut_and_n_falls() -> None:
+def test_where_seeds_end_n_falls() -> None:
     mean = course([curve([0, 1, 2, 3], [1, 1, 1, 1]), curve([0, 1], [3, 3]), curve([0], [5])])
     assert mean.updates.tolist() == [0, 1, 2, 3]  # not cut to the shortest
     assert mean.n.tolist() == mean.going.tolist() == [3, 2, 1, 1]
     assert mean.mean.tolist() == [3, 2, 1, 1]
-    assert [(part.start, part.stop) for part in mean.stretches()] == [(0, 1), (1, 2), (2, 4)]
+
+
+def test_where_seeds_end_a_stretch_of_those_that_go_on_begins() -> None:
+    ones = [curve([0, 1, 2, 3], [1, 1, 1, 1]), curve([0, 1], [3, 3]), curve([0], [5])]
+    found = stretches(ones)
+    # (1 + 3 + 5) / 3 at 0; from there (1 + 3) / 2; from 1 on 1 alone
+    assert [part.updates.tolist() for part in found] == [[0], [0, 1], [1, 2, 3]]
+    assert [part.mean.tolist() for part in found] == [[3], [2, 2], [1, 1, 1]]
+    assert [part.going.tolist() for part in found] == [[3], [2, 2], [1, 1, 1]]
+
+
+def test_a_stretch_begins_where_all_of_its_seeds_have_a_value() -> None:
+    ones = [curve([0, 5, 10], [1, 2, 3]), curve([0, 10], [3, 5]), curve([0, 5], [9, 9])]
+    first, second = stretches(ones)
+    # at 5 one of the two that go on has none: the second stretch begins at 0, with (1 + 3) / 2
+    assert first.updates.tolist() == [0, 5]
+    assert second.updates.tolist() == [0, 5, 10]
+    assert second.mean.tolist() == [2, 2, 4]
+    assert second.n.tolist() == [2, 1, 2]
+    assert second.going.tolist() == [2, 2, 2]
+    # nor does it begin before any of its seeds has one
+    [_, alone] = stretches([curve([1], [1]), curve([2], [5])])
+    assert (alone.updates.tolist(), alone.mean.tolist()) == ([2], [5])
 
 
 def test_a_gap_is_no_end() -> None:
-    mean = course([curve([0, 1, 2], [1, 1, 1]), curve([0, 2], [3, 3])])
+    ones = [curve([0, 1, 2], [1, 1, 1]), curve([0, 2], [3, 3])]
+    mean = course(ones)
     assert mean.n.tolist() == [2, 1, 2]
     assert mean.going.tolist() == [2, 2, 2]
-    assert len(mean.stretches()) == 1
+    assert len(stretches(ones)) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "ended"),
+    [
+        ({"metrics.csv": "update,loss\n19,1\n23,\n"}, 23),  # its last row, whatever is in it
+        ({"metrics.csv": "update,loss\n23,1\n24,1"}, 23),  # 24 has no end
+        ({"metrics.csv": "update,loss\n20,1\n"}, None),  # its last evaluation is there
+        ({"metrics.csv": "torn"}, None),
+        ({}, None),
+    ],
+)
+def test_a_run_that_failed_ended_where_its_training_did(
+    files: Mapping[str, str], ended: float | None, tmp_path: Path
+) -> None:
+    shown = one_cell(tmp_path, [{"evals.csv": EVALS, **files}], score=None)
+    [[one]] = read(shown).cells
+    assert one.ended == ended
+    assert one.updates.tolist() == [0, 10, 20]
+
+
+def test_a_run_that_ended_well_ended_at_its_last_value(tmp_path: Path) -> None:
+    [[one]] = read(one_cell(tmp_path, [{"evals.csv": EVALS, "metrics.csv": "update\n30\n"}])).cells
+    assert one.ended is None
+
+
+def test_imported_results_without_curves_say_how_to_bring_them(tmp_path: Path) -> None:
+    with pytest.raises(NothingSelected, match=r"rlbench import --map step=COLUMN brings them"):
+        read(one_cell(tmp_path, [{}], spec={"imported": True}))
 
 
 def test_the_order_of_seeds_changes_no_bit() -> None:

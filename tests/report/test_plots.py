@@ -8,104 +8,36 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Annotation, Text
+from matplotlib.text import Text
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.cells.cell import cells
 from rlbench.report.cells.metric import metric
 from rlbench.report.plots import NAMES, as_svg, draw, keys, lettering, panels, save, style
-from rlbench.report.plots.profile import profile
 from rlbench.report.plots.tradeoff import front
 
+from .figures import (
+    caption,
+    grid,
+    lines_of,
+    made,
+    notes_of,
+    rows_of,
+    written,
+)
 from .made_up import component, record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rlbench.report.cells.cell import Cell
 
 ODD = "剪切 $x^2$ & 50% | <b> line\nbreak \ud800"
-
-
-def made(
-    folder: Path,
-    labels: Sequence[Mapping[str, Any]],
-    *,
-    seeds: int = 4,
-    failed: Sequence[tuple[int, int]] = (),
-    ended: Mapping[tuple[int, int], int] | None = None,
-    points: int = 5,
-) -> list[Cell]:
-    """Make cells with curves; the score of a cell is 0.4 and a tenth for each before it.
-
-    Args:
-        folder: Where the curves go.
-        labels: Of each cell, settings among them.
-        seeds: Of each cell.
-        failed: Cell and seed of runs that failed, at their third evaluation.
-        ended: Evaluations of the runs that have fewer than the others.
-        points: Evaluations of a run.
-    """
-    runs = []
-    for number, names in enumerate(labels):
-        settings = {name: value for name, value in names.items() if name == "lr"}
-        kinds = {name: value for name, value in names.items() if name not in settings}
-        for seed in range(seeds):
-            bad = (number, seed) in failed
-            score = 0.4 + 0.1 * number + 0.01 * seed
-            place = folder / f"run-{number}-{seed}"
-            place.mkdir(parents=True)
-            stop = 3 if bad else (ended or {}).get((number, seed), points)
-            rows = [f"{10 * n},{0.5 + n * (score - 0.5) / (points - 1)!r}" for n in range(stop)]
-            (place / "evals.csv").write_text("\n".join(["update,score", *rows, ""]), "utf-8")
-            one = record(
-                seed,
-                None if bad else score,
-                settings=settings,
-                result={} if bad else {"score_start": 0.5, "kl": 0.1 + 0.1 * number},
-                **kinds,
-            )
-            runs.append(replace(one, folder=place, run_id=place.name))
-    return cells(runs)
-
-
-def grid(estimators: int, losses: int) -> list[dict[str, str]]:
-    return [
-        {"estimator": f"est{e}", "loss": f"loss{n}"}
-        for e in range(estimators)
-        for n in range(losses)
-    ]
-
-
-def written(figure: Figure) -> list[str]:
-    """All that stands in a figure, but for numbers of axes."""
-    found = [text for text in figure.findobj(Text) if text.get_visible()]
-    return [text.get_text() for text in found if text.get_text()]
-
-
-def caption(figure: Figure) -> str:
-    return " ".join(figure.texts[0].get_text().split("\n"))
-
-
-def lines_of(axes: Axes, marker: str) -> list[tuple[list[float], list[float]]]:
-    return [
-        (list(line.get_xdata()), list(line.get_ydata()))
-        for line in axes.lines
-        if line.get_marker() == marker
-    ]
-
-
-def notes_of(name: str, shown: Sequence[Cell], **options: Any) -> list[str]:
-    heard: list[str] = []
-    draw(name, shown, note=heard.append, **options)
-    return heard
 
 
 @pytest.fixture
@@ -408,7 +340,9 @@ def test_a_curve_is_cut_where_a_seed_ends_and_says_how_many_go_on(tmp_path: Path
     figure = draw("curves", shown)
     [before, after] = lines_of(figure.axes[0], "o")
     assert before[0] == [0, 10, 20]
-    assert after[0] == [30, 40]
+    # from where it is cut on, the mean of the three that are left: half-way from 0.5 at 20
+    assert after[0] == [20, 30, 40]
+    assert after[1][0] == pytest.approx(0.5 + 0.5 * ((0.40 + 0.41 + 0.43) / 3 - 0.5))
     assert "n=3" in written(figure)
     assert "the line is cut and goes on as the mean of the n left" in caption(figure)
 
@@ -418,7 +352,48 @@ def test_a_run_that_failed_is_marked_where_it_ended(tmp_path: Path) -> None:
     figure = draw("curves", shown)
     # 0.41 wanted at the end: at its third evaluation of five it is half-way from 0.5
     assert lines_of(figure.axes[0], style.FAILED) == [([20.0], [pytest.approx(0.455)])]
-    assert "cross, thin line: a run that failed" in caption(figure)
+    assert "thin line to a cross: a run that failed" in caption(figure)
+    assert "dotted" not in caption(figure)
+
+
+def test_a_run_that_failed_behind_its_last_evaluation_is_marked_where_it_did(
+    tmp_path: Path,
+) -> None:
+    shown = made(tmp_path, [{"estimator": "a"}], seeds=8, failed=[(0, 1), (0, 4), (0, 6)])
+    (tmp_path / "run-0-1" / "metrics.csv").write_text("update,loss\n20,1\n27,1\n", "utf-8")
+    for seed in (4, 6):  # they failed before they were evaluated again
+        (tmp_path / f"run-0-{seed}" / "evals.csv").write_text("update,score\n0,0.5\n", "utf-8")
+    figure = draw("curves", shown)
+    crosses = sorted(lines_of(figure.axes[0], style.FAILED))
+    assert crosses == [([0.0], [0.5]), ([0.0], [0.5]), ([27.0], [pytest.approx(0.455)])]
+    assert "dotted from its last evaluation on" in caption(figure)
+    parts = [xs for xs, _ in lines_of(figure.axes[0], "o")]
+    assert parts == [[0], [0, 10, 20], [20, 30, 40]]  # a line to the end, and no lone dot
+    assert {"n=6", "n=5"} <= set(written(figure))
+
+
+def test_numbers_beside_lines_touch_no_marker(tmp_path: Path) -> None:
+    shown = made(tmp_path, grid(2, 1), seeds=8, failed=[(0, 1), (0, 4), (1, 6)], points=4)
+    figure = draw("curves", shown)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    axes = figure.axes[0]
+    marks = [
+        axes.transData.transform(point)
+        for line in axes.lines
+        if line.get_marker() not in ("None", None, "")
+        for point in zip(line.get_xdata(), line.get_ydata(), strict=True)
+    ]
+    labels = [text for text in axes.texts if text.get_text().startswith("n=")]
+    assert len(labels) == 2
+    for label in labels:
+        box = label.get_window_extent(renderer).padded(2)
+        assert not any(box.contains(*mark) for mark in marks)
+
+
+def test_updates_are_whole_numbers(tmp_path: Path) -> None:
+    shown = made(tmp_path, [{"estimator": "a"}], points=2)
+    ticks = draw("curves", shown).axes[0].get_xticks()
+    assert all(float(tick).is_integer() for tick in ticks)
 
 
 def test_a_failed_run_without_a_curve_is_counted(tmp_path: Path) -> None:
@@ -431,7 +406,7 @@ def test_a_failed_run_without_a_curve_is_counted(tmp_path: Path) -> None:
 def test_a_cell_without_a_curve_is_named(tmp_path: Path) -> None:
     shown = made(tmp_path, [{"estimator": "a"}, {"estimator": "b"}], seeds=1)
     (tmp_path / "run-1-0" / "evals.csv").write_text("torn", "utf-8")
-    assert caption(draw("curves", shown)).endswith("Not shown: b.")
+    assert caption(draw("curves", shown)).endswith("Not shown: b. addition")
     assert notes_of("curves", shown)[1] == "left out: b: it has no curve"
 
 
@@ -443,8 +418,8 @@ def test_the_caption_says_what_the_band_is(tmp_path: Path) -> None:
         caption(draw("curves", made(tmp_path / str(n), [{"estimator": "a"}], seeds=n)))
         for n in (1, 2, 3)
     ]
-    assert texts[0] == "Mean over n=1 seed."
-    assert texts[1] == "Mean over n=2 seeds; band: their range."
+    assert texts[0] == "Mean over n=1 seed. addition; estimator a"
+    assert texts[1] == "Mean over n=2 seeds; band: their range. addition; estimator a"
     assert texts[2].startswith("Mean over n=3 seeds; band: 95% t interval")
 
 
@@ -460,12 +435,6 @@ def test_names_stand_at_line_ends_and_in_a_legend_where_panels_share_them(tmp_pa
 
 
 # scores
-
-
-def rows_of(figure: Figure) -> list[str]:
-    """Names at the left of the rows, from the top."""
-    marks = [t for t in figure.axes[0].texts if isinstance(t, Annotation) and t.get_ha() == "right"]
-    return [text.get_text() for text in sorted(marks, key=lambda text: text.xy[1])]
 
 
 def test_the_best_stands_first_and_failures_are_crosses_at_the_floor(six: list[Cell]) -> None:
@@ -581,69 +550,10 @@ def test_a_cell_with_failures_does_not_reach_the_front_on_its_survivors(tmp_path
 def test_a_cell_without_kl_is_left_out_and_named(tmp_path: Path) -> None:
     shown = made(tmp_path, [{"estimator": "a"}, {"estimator": "b"}], seeds=1, failed=[(1, 0)])
     assert notes_of("tradeoff", shown) == ["left out: b: it has no KL"]
-    assert caption(draw("tradeoff", shown)).endswith("Not shown: b.")
+    assert caption(draw("tradeoff", shown)).endswith("Not shown: b. addition")
 
 
 def test_kl_against_itself_is_no_trade_off(two: list[Cell]) -> None:
     costs = cells([seed.record for cell in two for seed in cell.seeds], metric("kl_nats"))
     with pytest.raises(NothingSelected, match="the KL against itself"):
         draw("tradeoff", costs)
-
-
-# profile
-
-
-def test_a_profile_is_the_share_of_runs_above_each_threshold() -> None:
-    found = profile({"t": np.array([0.2, 0.4, 0.4, 0.9])}, np.array([0.1, 0.2, 0.4, 0.9]))
-    assert found.shares.tolist() == [1, 0.75, 0.25, 0]
-    # Jeffreys: beta(0.5, 4.5) at 0.975 is 0.44476; none below where all are above
-    assert found.high[-1] == pytest.approx(0.44476, abs=1e-4)
-    assert (found.low[-1], found.high[0]) == (0, 1)
-    assert found.low[0] == pytest.approx(1 - 0.44476, abs=1e-4)
-
-
-def test_where_less_is_better_the_share_is_that_below() -> None:
-    found = profile({"t": np.array([0.2, 0.4])}, np.array([0.2, 0.3, 0.5]), sign=-1)
-    assert found.shares.tolist() == [0, 0.5, 1]
-
-
-def test_every_task_weighs_the_same_in_a_profile() -> None:
-    scores = {"x": np.array([1.0, 1.0, 1.0, 1.0]), "y": np.array([0.0])}
-    assert profile(scores, np.array([0.5])).shares.tolist() == [0.5]
-
-
-def test_more_than_three_profiles_have_axes_of_their_own(two: list[Cell], six: list[Cell]) -> None:
-    assert len(draw("profile", two).axes) == 1
-    assert sum(axes.get_visible() for axes in draw("profile", six).axes) == 6
-
-
-def test_what_lacks_a_task_is_left_out_of_profiles() -> None:
-    runs = [record(0, 0.5, estimator=e, task=t) for e in ("a", "b") for t in ("x", "y")]
-    assert notes_of("profile", cells(runs[:3])) == ["left out: b: it was not tried on y"]
-
-
-# improvement
-
-
-def test_the_share_of_pairs_won_and_its_interval(two: list[Cell]) -> None:
-    figure = draw("improvement", two, baseline=two[0])
-    # four wins of four: Jeffreys 0.55524 to 1
-    assert "1.00 [0.56, 1.00]" in written(figure)
-    assert rows_of(figure) == ["est1"]
-    assert "does better than est0, ties one half" in caption(figure)
-    half = [line for line in figure.axes[0].lines if list(line.get_xdata()) == [0.5, 0.5]]
-    assert len(half) == 1
-
-
-def test_of_two_cells_the_first_of_the_table_is_the_baseline(two: list[Cell]) -> None:
-    assert "does better than est1," in caption(draw("improvement", two))
-
-
-def test_more_cells_need_a_baseline(six: list[Cell]) -> None:
-    with pytest.raises(NothingSelected, match="6 cells and no baseline"):
-        draw("improvement", six)
-
-
-def test_one_cell_has_nothing_to_improve_on(two: list[Cell]) -> None:
-    with pytest.raises(NothingSelected, match="one cell alone"):
-        draw("improvement", two[:1])

@@ -6,13 +6,14 @@ import csv
 import hashlib
 import io
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlbench.errors import NothingSelected, UsageError
+from rlbench.grid.importing import is_foreign
 from rlbench.grid.reading import read_bytes
 from rlbench.grid.store import EVALUATIONS, METRICS
 
@@ -39,11 +40,14 @@ class Curve:
         seed: The run, as a seed of its cell.
         updates: Updates (k,), ascending, each once, at which the run has a value.
         values: Values (k,), all finite.
+        ended: The last update of which the run wrote anything, where it failed; None where it ended
+            well, and where its last value is of that update.
     """
 
     seed: Seed
     updates: Array
     values: Array
+    ended: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +87,6 @@ class Course:
     high: Array
     going: NDArray[np.int64]
 
-    def stretches(self) -> list[slice]:
-        """Cut the course where seeds end: within each stretch the same seeds go on."""
-        cuts = [0, *(np.flatnonzero(np.diff(self.going)) + 1).tolist(), len(self.updates)]
-        return [slice(start, stop) for start, stop in pairwise(cuts)]
-
 
 def read(cells: Sequence[Cell], column: str | None = None) -> Curves:
     """Read one column of every tried run.
@@ -117,6 +116,12 @@ def read(cells: Sequence[Cell], column: str | None = None) -> Curves:
     problems = [problem for file in seen for problem in file.problems]
     if not any(file.names for file in seen):
         more = f"; {problems[0]}" if problems else ""
+        foreign = [is_foreign(seed.record) for cell in cells for seed in cell.tried]
+        if foreign and all(foreign):
+            raise NothingSelected(
+                "these results were imported without curves; rlbench import --map step=COLUMN "
+                "brings them, from a file with a row an evaluation"
+            )
         raise NothingSelected(f"no run has a curve in its {' or '.join(files)}{more}")
     if any(name in file.names for file in seen):
         raise NothingSelected(f"no run has a number in column {asked}; {problems[0]}")
@@ -157,6 +162,35 @@ def course(curves: Sequence[Curve], level: float = 0.95) -> Course:
     )
 
 
+def stretches(curves: Sequence[Curve], level: float = 0.95) -> list[Course]:
+    """Cut the course of a cell where seeds end: within each stretch the same seeds go on.
+
+    A stretch begins where the one before it ends, with the mean over its own seeds: what falls or
+    rises along a line are never the seeds that are in it.
+
+    Args:
+        curves: At least one.
+        level: Confidence level of the bands.
+    """
+    whole = course(curves, level)
+    cuts = [0, *(np.flatnonzero(np.diff(whole.going)) + 1).tolist(), len(whole.updates)]
+    found = []
+    for start, stop in pairwise(cuts):
+        begin, end = whole.updates[start], whole.updates[stop - 1]
+        going = [curve for curve in curves if curve.updates[-1] >= begin]
+        common = [u for u in whole.updates[:start] if all(u in c.updates for c in going)]
+        parts = [_part(curve, common[-1] if common else begin, end) for curve in going]
+        one = course([part for part in parts if len(part.updates)], level)
+        found.append(replace(one, going=np.full(len(one.updates), len(going))))
+    return found
+
+
+def _part(curve: Curve, begin: float, end: float) -> Curve:
+    """Keep the updates from one to another, if there is any."""
+    kept = (curve.updates >= begin) & (curve.updates <= end)
+    return replace(curve, updates=curve.updates[kept], values=curve.values[kept])
+
+
 def _default(cells: Sequence[Cell]) -> str:
     key = cells[0].metric.key
     return f"evals.{key if key in _EVALUATED else 'score'}"
@@ -181,6 +215,18 @@ def _names(seen: Sequence[_File], *, in_full: bool) -> list[str]:
     ]
 
 
+def _until_the_end(curve: Curve) -> Curve:
+    """Note where a run failed: it trains on behind its last evaluation."""
+    file = _File(METRICS)
+    path = f"{curve.seed.record.folder}/{METRICS}"
+    try:
+        updates, _ = file.columns(path, curve.seed, UPDATE)
+    except (OSError, ValueError, csv.Error):  # then its last value is what is known of its end
+        return curve
+    end = float(updates[-1])  # of the last attempt
+    return replace(curve, ended=end) if end > curve.updates[-1] else curve
+
+
 @dataclass
 class _File:
     """One of the files that a run has, read in many runs.
@@ -201,7 +247,7 @@ class _File:
         for seed in seeds:
             path = f"{seed.record.folder}/{self.name}"
             try:
-                updates, values = self._columns(path, seed, column)
+                updates, values = self.columns(path, seed, column)
             except FileNotFoundError:
                 self.problems.append(f"there is no {path}")
             except OSError as error:
@@ -210,9 +256,9 @@ class _File:
                 self.problems.append(f"{path}: {error}")
             else:
                 found.append(self._once(path, seed, updates, values))
-        return found
+        return [curve if curve.seed.ok else _until_the_end(curve) for curve in found]
 
-    def _columns(self, path: str, seed: Seed, column: str) -> tuple[Array, Array]:
+    def columns(self, path: str, seed: Seed, column: str) -> tuple[Array, Array]:
         """Read updates (k,) and values (k,).
 
         Raises:

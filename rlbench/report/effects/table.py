@@ -174,7 +174,7 @@ def _numbers(judged: Judgement, family: Family, places: int) -> list[str]:
     if judged.difference is None:
         return ["", "", "", judged.verdict]
     interval = judged.difference.interval
-    more = "" if judged.more is None else f" +{judged.more:,}"
+    more = "" if judged.more is None else f" {judged.more:,} more"
     return [
         signed(interval.mid, places),
         half_width(interval, places),

@@ -123,7 +123,8 @@ def build(
     warnings = raced(ordered)
     absent = [f"Not all results are on this page: {left_out}."] if left_out else []
     found = caveats.collect(subject, its_labels, comparison, unreadable, [*warnings, *absent])
-    drawn = pictures.draw(subject, comparison.baselines if comparison else None, announce)
+    baselines = comparison.baselines if comparison else None
+    drawn = pictures.draw(subject, baselines, announce, margin)
     announce("computing effects")
     effects = factors.collect(subject, level=level, margin=margin)
     announce("collecting failures, samples and where all of it comes from")

@@ -76,6 +76,7 @@ def draw(
     cells: Sequence[Cell],
     baselines: Mapping[str, Cell] | None,
     announce: Announce | None = None,
+    margin: float | None = None,
 ) -> Pictures:
     """Draw every figure that can be drawn.
 
@@ -83,6 +84,7 @@ def draw(
         cells: What they show; where they are too many, whole algorithms of them, the best.
         baselines: What is compared with, by task; None if nothing is.
         announce: Hears of each figure before it is drawn.
+        margin: Differences within it count as none.
     """
     from rlbench.report import plots
 
@@ -95,7 +97,7 @@ def draw(
             announce(f"drawing {name} (figure {number + 1} of {len(names)})")
         remarks: list[str] = []
         try:
-            figure = plots.draw(name, shown, baseline=baselines, note=remarks.append)
+            figure = plots.draw(name, shown, baseline=baselines, margin=margin, note=remarks.append)
         except RlbenchError as error:
             absent.append((name, _reason(name, shown, baselines, str(error))))
             continue

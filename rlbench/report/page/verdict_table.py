@@ -163,5 +163,5 @@ def verdict_field(judged: Judgement) -> Entry:
     word, tone, *_ = WORDS[judged.verdict]
     text = word if judged.verdict in _MARKLESS else f"{judged.verdict} {word}"
     if judged.more is not None:
-        text += f" +{judged.more:,}"
+        text += f", {judged.more:,} more"
     return by_number(text, float(list(WORDS).index(judged.verdict)), tone=tone)

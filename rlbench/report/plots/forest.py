@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.report.plots import lettering, style
@@ -21,6 +21,7 @@ _PAD = 0.08  # inches between rows
 _AXIS = 0.2  # inches of an axis with its numbers
 _TITLE = 0.2  # of its title, and of what stands above rows
 _GAP = 0.08  # between the axes and what stands beside them
+_NARROWEST = 1.0  # of the title of the axis
 _APART = 0.03  # that dots of one row are moved apart
 
 
@@ -34,6 +35,7 @@ class Row:
         mid: The estimate; None if there is none.
         low: Lower bound; None if there is no interval.
         high: Upper bound, likewise.
+        outer: Bounds of a wider interval, drawn thin; None for none.
         dots: Single values.
         crosses: Values of what failed.
         reference: A value to be marked with a thin bar; None if there is none.
@@ -45,6 +47,7 @@ class Row:
     mid: float | None
     low: float | None = None
     high: float | None = None
+    outer: tuple[float, float] | None = None
     dots: tuple[float, ...] = ()
     crosses: tuple[float, ...] = ()
     reference: float | None = None
@@ -60,12 +63,49 @@ class Block:
         rows: From top to bottom.
         line: A value at which a line crosses all rows; None for none.
         label: What the line is called.
+        band: Values between which the ground is grey; None for none.
+        backwards: Whether less is to the right.
     """
 
     title: str
     rows: tuple[Row, ...]
     line: float | None = None
     label: str = ""
+    band: tuple[float, float] | None = None
+    backwards: bool = False
+
+
+def on_one_axis(blocks: Sequence[Block]) -> list[Block]:
+    """Make rows of one block of blocks that have one row each, named by their titles.
+
+    Args:
+        blocks: As they would be drawn; all on one scale.
+
+    Returns:
+        One block; the same blocks where some has several rows.
+    """
+    alike = len({(block.band, block.backwards) for block in blocks}) == 1
+    if len(blocks) < 2 or not alike or any(len(block.rows) > 1 for block in blocks):
+        return list(blocks)
+    same = len({(block.line, block.label) for block in blocks}) == 1
+    rows = [
+        replace(
+            block.rows[0],
+            name=block.title,
+            reference=block.rows[0].reference if same or block.line is None else block.line,
+        )
+        for block in blocks
+    ]
+    first = blocks[0]
+    return [
+        replace(
+            first,
+            title="",
+            rows=tuple(rows),
+            line=first.line if same else None,
+            label=first.label if same else "",
+        )
+    ]
 
 
 def draw(
@@ -76,6 +116,7 @@ def draw(
     header: tuple[str, ...],
     caption: str,
     limits: tuple[float, float] | None = None,
+    narrow: int = 0,
 ) -> Figure:
     """Draw blocks below each other.
 
@@ -86,6 +127,7 @@ def draw(
         header: Above the texts beside the axes.
         caption: Below the figure.
         limits: Of the axis; None leaves it to the data.
+        narrow: How many of the texts stand beside the axes where these are as wide as a column.
     """
     names = {
         row.name: lettering.fold(row.name, _NAMES * width, style.SIZE)
@@ -94,7 +136,13 @@ def draw(
     }
     heights = [sum(_height(names[row.name]) for row in block.rows) for block in blocks]
     above = sum(_TITLE if block.title or number == 0 else 0 for number, block in enumerate(blocks))
+    *offsets, end = _offsets(blocks, header if width >= style.WIDE else header[:narrow])
+    side = max(
+        lettering.width_of(t, style.SIZE) for name in names.values() for t in name.split("\n")
+    )
+    title = lettering.fold(axis, max(width - side - end - 3 * _GAP, _NARROWEST), style.SIZE)
     total = sum(heights) + above + (_AXIS + 0.06) * len(blocks) + _TITLE + 2 * style.EDGE
+    total += title.count("\n") * style.LINE
     figure = style.new_figure(width, total, caption)
     grid = figure.subplots(len(blocks), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
     for number, (axes, block) in enumerate(zip(grid.flat, blocks, strict=True)):
@@ -102,9 +150,10 @@ def draw(
         axes.set_title(lettering.fold(block.title, width / 2, style.SIZE))
         if limits:
             axes.set_xlim(*limits)
-        if width >= style.WIDE:
-            _texts(axes, block, names, header if number == 0 else ())
-    grid.flat[-1].set_xlabel(axis)
+        if block.backwards:
+            axes.invert_xaxis()
+        _texts(axes, block, names, offsets, header if number == 0 else ())
+    grid.flat[-1].set_xlabel(title)
     return figure
 
 
@@ -136,6 +185,8 @@ def _block(axes: Axes, block: Block, names: dict[str, str]) -> None:
             away=(-72 * _GAP, 0),
             align=("right", "center"),
         )
+    if block.band is not None:
+        axes.axvspan(*block.band, color=style.FAINT, linewidth=0, zorder=0.5)
     if block.line is not None:
         axes.axvline(block.line, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     if block.line is not None and block.label:
@@ -149,14 +200,29 @@ def _block(axes: Axes, block: Block, names: dict[str, str]) -> None:
         )
 
 
-def _texts(axes: Axes, block: Block, names: dict[str, str], header: tuple[str, ...]) -> None:
+def _offsets(blocks: Sequence[Block], header: tuple[str, ...]) -> list[float]:
+    """Place columns of text, alike in all blocks: inches from the axes, and where the last ends."""
+    offsets, place = [], _GAP
+    for column, head in enumerate(header):
+        offsets.append(place)
+        texts = [head, *(row.texts[column] for block in blocks for row in block.rows)]
+        place += max(lettering.width_of(text, style.SIZE) for text in texts) + 2 * _GAP
+    return [*offsets, place]
+
+
+def _texts(
+    axes: Axes,
+    block: Block,
+    names: dict[str, str],
+    offsets: Sequence[float],
+    header: tuple[str, ...],
+) -> None:
     """Write the columns of text beside the axes."""
-    offset = _GAP
-    for column in range(len(block.rows[0].texts)):
-        texts = [row.texts[column] for row in block.rows]
-        beside: dict[str, Any] = {"coords": ("axes fraction", "data")}
-        for text, middle in zip(texts, _middles(block, names), strict=True):
+    beside: dict[str, Any] = {"coords": ("axes fraction", "data")}
+    for column, offset in enumerate(offsets):
+        for row, middle in zip(block.rows, _middles(block, names), strict=True):
             away = (72 * offset, 0.0)
+            text = row.texts[column]
             style.write(axes, text, (1, middle), away=away, align=("left", "center"), **beside)
         if header:
             style.write(
@@ -168,8 +234,6 @@ def _texts(axes: Axes, block: Block, names: dict[str, str], header: tuple[str, .
                 colour=style.GREY,
                 **beside,
             )
-        shown = [*texts, *header[column : column + 1]]
-        offset += max(lettering.width_of(text, style.SIZE) for text in shown) + 2 * _GAP
 
 
 def _row(axes: Axes, row: Row, middle: float) -> None:
@@ -181,8 +245,12 @@ def _row(axes: Axes, row: Row, middle: float) -> None:
         axes.plot(dots, _apart(dots, middle), color=colour, clip_on=False, **style.dots(len(dots)))
     if row.reference is not None:
         axes.plot([row.reference] * 2, [middle - 0.06, middle + 0.06], color=style.GREY, lw=0.9)
+    if row.outer is not None:
+        axes.plot(row.outer, [above, above], color=colour, linewidth=0.7)
     if row.mid is not None and row.low is not None and row.high is not None:
-        axes.plot([row.low, row.high], [above, above], color=colour, linewidth=1.6)
+        axes.plot(
+            [row.low, row.high], [above, above], color=colour, linewidth=2.2 if row.outer else 1.6
+        )
     if row.mid is not None:
         axes.plot([row.mid], [above], clip_on=False, zorder=3, **marker_of(row.look, 5.5))
     if crosses:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlbench.errors import NothingSelected, UsageError
-from rlbench.report.cells.baseline import baseline_name, only_pair
-from rlbench.report.compare.comparison import compare, in_order
-from rlbench.report.plots import forest
-from rlbench.report.plots.panels import arrange, by_task
-from rlbench.report.plots.prose import LeftOut, of_seeds
+from rlbench.errors import NothingSelected
+from rlbench.report.cells.baseline import baseline_name
+from rlbench.report.plots import against, forest
+from rlbench.report.plots.prose import LeftOut, in_common, of_seeds
+from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,41 +28,40 @@ def draw(
     baseline: Mapping[str, Cell] | Cell | None = None,
 ) -> Figure:
     """Draw the share of pairs won by each cell; see `plots.draw`."""
-    if len(cells) < 2:
-        raise NothingSelected("one cell alone has no baseline to do better than")
-    panels = by_task(arrange(cells))
-    try:
-        against = only_pair(in_order(cells)) if baseline is None else baseline
-    except UsageError as error:
-        raise NothingSelected(str(error)) from error
-    made = compare(cells, against)
-    rows = {id(row.cell): row for row in made.rows}
+    made, tasks = against.compared(cells, baseline)
     blocks, left_out = [], LeftOut(note)
-    for panel in panels:
-        found = []
-        for entry in panel.entries:
-            row = rows[id(entry.cell)]
-            if row.improvement is not None:
-                found.append((entry, row))
-            elif row.reason:
-                left_out.add(entry.name, row.reason)
+    for title, rows in tasks:
+        found = against.shown(rows, lambda row: row.improvement is not None, left_out.add)
         if found:
-            found.sort(key=lambda pair: -pair[1].improvement.mid if pair[1].improvement else 0)
             blocks.append(
-                forest.Block(title=panel.title, rows=tuple(_row(*pair) for pair in found), line=0.5)
+                forest.Block(title=title, rows=tuple(_row(*pair) for pair in found), line=0.5)
             )
     if not blocks:
         raise NothingSelected("no cell shares a seed with its baseline")
-    name = baseline_name(made.baselines, made.labels)
-    pairs = of_seeds(len(row.seeds) for row in made.rows if row.improvement)
+    name = printable(baseline_name(made.baselines, made.labels))
     return forest.draw(
-        blocks,
+        forest.on_one_axis(blocks),
         width=width,
         axis="P(better than the baseline)",
         header=("share [95%]", "n"),
-        caption=f"Share of the pairs ({pairs}) in which a cell does better than {name}, ties "
-        f"one half, with Jeffreys' 95% interval.{left_out.caption()}",
+        caption=_caption(made.rows, name) + left_out.caption() + in_common(cells),
         limits=(-0.02, 1.02),
+    )
+
+
+def _caption(rows: Sequence[Row], name: str) -> str:
+    """Say what a share is of: pairs at a seed, or all pairs of independent runs."""
+    shown = [row for row in rows if row.improvement]
+    apart = [row.independent for row in shown]
+    n = of_seeds(len(row.seeds) for row in shown)
+    pairs, by = f"the pairs ({n})", "Jeffreys'"
+    if all(apart):
+        pairs, by = f"all pairs of a run from each ({n})", "its logit-t"
+    elif any(apart):
+        by = "Jeffreys' (where runs are not paired, of all pairs: logit-t)"
+    return (
+        f"Share of {pairs} in which a cell does better than {name}, ties one half, with {by} 95% "
+        "interval."
     )
 
 

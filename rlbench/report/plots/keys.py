@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlbench.report.plots.panels import Entry
     from rlbench.report.plots.style import Look
 
-_SHARE = 0.3  # of the width of a figure that names at line ends may take
+SHARE = 0.3  # of the width of a figure that names at line ends may take
 _NARROWEST = 1.55  # inches of a panel
 _GAP = 0.08  # inches between a line's end and its name
 
@@ -121,7 +121,7 @@ def fit_at_ends(entries: Sequence[Entry], width: float, height: float) -> bool:
         height: Of the axes, in inches.
     """
     widest = max(lettering.width_of(entry.name, style.SIZE) for entry in entries)
-    return widest + _GAP <= _SHARE * width and len(entries) * style.LINE <= height
+    return widest + _GAP <= SHARE * width and len(entries) * style.LINE <= height
 
 
 def at_ends(axes: Axes, ends: Sequence[tuple[float, Entry]], height: float) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected, UsageError
 from rlbench.report.cells.cell import KINDS, NOT_RUN, labels_of
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.plots import lettering, style
 from rlbench.report.plots.panels import natural, spell
-from rlbench.report.plots.prose import of_seeds
+from rlbench.report.plots.prose import flags_of, in_common, of_seeds
 from rlbench.report.text.layout import fixed, places_by_interval
 from rlbench.report.text.spelling import printable
 
@@ -58,8 +59,8 @@ class _Shades:
         """Mix the colour of a value."""
         from matplotlib import colormaps
 
-        span = self.best - self.worst
-        share = (value - self.worst) / span if span else 0.5
+        span = self.best / 2 - self.worst / 2  # the whole may be larger than the largest float
+        share = (value / 2 - self.worst / 2) / span if span else 0.5
         red, green, blue, _ = colormaps["Blues"](0.05 + 0.8 * share)
         return red, green, blue
 
@@ -107,12 +108,14 @@ def draw(
     if sum(len(table.rows) * len(table.columns) for table in tables) > _MOST:
         raise NothingSelected(
             f"{len(cells):,} cells are too many for a matrix of {down} and {across}; select some "
-            "with -e, -l, -k, -t or --set"
+            f"with {flags_of(cells)}"
         )
     if not any(cell.score for cell in cells):
         raise NothingSelected(f"no cell has a mean {cells[0].metric.name}")
     plan = _plan(tables[0], width)
-    figure = style.new_figure(width, len(tables) * plan.height + style.EDGE, _caption(cells))
+    by_task = "task" in (down, across)
+    caption = _caption(cells, by_task=by_task) + in_common(cells)
+    figure = style.new_figure(width, len(tables) * plan.height + style.EDGE, caption)
     figure.set_layout_engine("none")
     total = figure.get_figheight()
     left = (width - plan.size[0] + plan.side) / 2 + 0.1
@@ -124,7 +127,8 @@ def draw(
         shades = _shades(table)
         for y, row in enumerate(table.rows):
             for x, column in enumerate(table.columns):
-                _tile(axes, (x, y), table.cells.get((row, column)), shades)
+                cell = table.cells.get((row, column))
+                _tile(axes, (x, y), cell, shades[task_of(cell)] if cell else None)
     return figure
 
 
@@ -152,13 +156,20 @@ def _plan(table: _Table, width: float) -> _Plan:
     )
 
 
-def _shades(table: _Table) -> _Shades:
-    """Spread the colours over the values of one table: other tasks have other scales."""
-    signs = {cell.metric.sign for cell in table.cells.values()}
+def _shades(table: _Table) -> dict[str, _Shades]:
+    """Spread the colours over the values of one table, task by task: others have other scales."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in table.cells.values():
+        groups.setdefault(task_of(cell), []).append(cell)
+    return {task: _shades_of(group) for task, group in groups.items()}
+
+
+def _shades_of(cells: Sequence[Cell]) -> _Shades:
+    signs = {cell.metric.sign for cell in cells}
     if len(signs) > 1:
-        raise NothingSelected("less is better in some tasks and more in others: no one colour")
+        raise NothingSelected("less is better in some cells and more in others: no one colour")
     sign = signs.pop()
-    scores = [cell.score for cell in table.cells.values()]
+    scores = [cell.score for cell in cells]
     values = [sign * score.mid for score in scores if score] or [0.0]
     return _Shades(
         worst=sign * min(values), best=sign * max(values), places=places_by_interval(scores)
@@ -240,13 +251,13 @@ def _frame(axes: Axes, table: _Table, plan: _Plan, factors: tuple[str, str]) -> 
     )
 
 
-def _tile(axes: Axes, place: tuple[int, int], cell: Cell | None, shades: _Shades) -> None:
+def _tile(axes: Axes, place: tuple[int, int], cell: Cell | None, shades: _Shades | None) -> None:
     """Draw one cell: its number on its colour, or hatched if there is none."""
     from matplotlib.patches import Rectangle
 
     x, y = place
     score = cell.score if cell else None
-    shade = shades.of(score.mid) if score else (1.0, 1.0, 1.0)
+    shade = shades.of(score.mid) if score and shades else (1.0, 1.0, 1.0)
     axes.add_patch(
         Rectangle(
             place,
@@ -261,7 +272,7 @@ def _tile(axes: Axes, place: tuple[int, int], cell: Cell | None, shades: _Shades
     axes.text(
         x + 0.5,
         y + 0.5,
-        _text(cell, shades.places),
+        _text(cell, shades.places if shades else 0),
         ha="center",
         va="center",
         color="white" if style.luminance(shade) < _DARK else "black",
@@ -285,11 +296,13 @@ def _text(cell: Cell | None, places: int) -> str:
     return f"{text}\n{failed}" if failed else text
 
 
-def _caption(cells: Sequence[Cell]) -> str:
+def _caption(cells: Sequence[Cell], *, by_task: bool) -> str:
     metric = cells[0].metric
     seeds = of_seeds(len(cell.tried) for cell in cells if cell.tried)
+    within = ", each task by itself" if by_task else ""
     caption = (
-        f"{metric.name}: mean over {seeds} ± half of its 95% t interval; the darker the better."
+        f"{metric.name}: mean over {seeds} ± half of its 95% t interval; the darker the "
+        f"better{within}."
     )
     if any(cell.failed for cell in cells):
         caption += " *: failed runs count with the task's floor."

@@ -7,10 +7,11 @@ import html
 import io
 import os
 import re
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rlbench.errors import UsageError, nearest
+from rlbench.errors import NothingSelected, UsageError, nearest
 from rlbench.report.plots import lettering
 from rlbench.report.plots.style import plain
 from rlbench.report.text.whole_file import in_one_step
@@ -48,6 +49,30 @@ def check_path(path: Path, *, force: bool = False) -> None:
         raise UsageError(f"{path}: the folder {path.parent} is not writable")
     if path.exists() and not force and not _is_ours(path):
         raise UsageError(f"{path} is there already and no plot of rlbench; --force overwrites it")
+
+
+@contextmanager
+def that_fits() -> Iterator[None]:
+    """Draw what an axis can hold and a page has room for.
+
+    Raises:
+        NothingSelected: Numbers are too large for an axis, or names leave no room for one.
+    """
+    with warnings.catch_warnings():
+        for message in ("overflow encountered", "invalid value encountered", "divide by zero"):
+            warnings.filterwarnings("error", message, RuntimeWarning)
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            yield
+        except (OverflowError, RuntimeWarning) as error:
+            raise NothingSelected(
+                "its numbers are too large for an axis; use a larger unit"
+            ) from error
+        except UserWarning as warning:
+            raise NothingSelected(
+                "its names and numbers leave no room for axes; give a larger --width, or select "
+                "some"
+            ) from warning
 
 
 def settle(figure: Figure) -> None:

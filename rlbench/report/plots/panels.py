@@ -11,6 +11,7 @@ from rlbench.errors import NothingSelected
 from rlbench.report.cells.baseline import but_for_task, spell_cell
 from rlbench.report.cells.cell import labels_of
 from rlbench.report.cells.pairing import task_of
+from rlbench.report.plots.prose import flags_of
 from rlbench.report.plots.style import Look, look
 from rlbench.report.text.spelling import printable
 
@@ -72,7 +73,7 @@ def arrange(cells: Sequence[Cell], most: int = MOST) -> list[Panel]:
     if len(cells) > most:
         raise NothingSelected(
             f"{len(cells):,} cells are too many for one figure, which shows up to {most}; "
-            "select some with -e, -l, -k, -t or --set"
+            f"select some with {flags_of(cells)}"
         )
     labels = labels_of(cells)
     ordered = sorted(cells, key=lambda cell: _key(cell, labels))

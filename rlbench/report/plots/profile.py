@@ -11,9 +11,11 @@ from rlbench.errors import NothingSelected
 from rlbench.report.cells.baseline import but_for_task
 from rlbench.report.cells.cell import labels_of
 from rlbench.report.cells.pairing import task_of
-from rlbench.report.plots import keys, lettering, style
+from rlbench.report.plots import keys, lettering, normalised, style
 from rlbench.report.plots.panels import arrange, natural, spell
-from rlbench.report.plots.prose import LeftOut, of_seeds, titled
+from rlbench.report.plots.prose import LeftOut, flags_of, in_common, of_seeds, titled
+from rlbench.report.plots.resampled import bootstrapped
+from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +34,8 @@ _TOGETHER = 3  # lines whose bands can be told apart in one pair of axes
 _THRESHOLDS = 400  # from which a grid does instead of every score
 _MARKERS = 6  # on a line, at most
 _LEVEL = 0.95
+_OTHER_SCALE = 10.0  # largest range of a task over the smallest, from which scales differ
+_NAMED = 4  # tasks that a caption names
 _OTHERS: dict[str, Any] = {
     "color": "#b4b4b4",
     "linewidth": 0.6,
@@ -68,7 +72,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     if len(groups) > _MOST:
         raise NothingSelected(
             f"{len(groups):,} profiles are too many for one figure, which shows up to {_MOST}; "
-            "select some with -e, -l, -k or --set"
+            f"select some with {flags_of(cells, task=False)}"
         )
     every = np.unique(np.concatenate([v for group in groups.values() for v in group.values()]))
     thresholds = _thresholds(every)
@@ -87,6 +91,10 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     if len(panels) == 1:
         height += keys.legend_height(looks, width)
     caption = _caption(groups, together=len(panels) == 1) + left_out.caption()
+    if not normalised.on_one_scale(cells) and (scales := _other_scales(groups)):
+        note(scales)
+        caption += f" {scales[:1].upper()}{scales[1:]}."
+    caption += in_common(cells)
     figure = style.new_figure(width, height, caption)
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes, names, title in zip(grid.flat, panels, titles, strict=False):
@@ -121,11 +129,9 @@ def _looks(cells: Sequence[Cell], groups: Mapping[str, Mapping[str, Array]]) -> 
 def profile(scores: Mapping[str, Array], thresholds: Array, sign: int = 1) -> Profile:
     """Compute the share of runs better than each threshold, with a pointwise interval.
 
-    The shares are those of `rlbench.stats.performance_profile`. The interval is Jeffreys', as if
-    all runs came from one task: over several tasks it is conservative, since a sum of unequal
-    chances spreads less than a binomial one of the same mean (Hoeffding, "On the distribution of
-    the number of successes in independent trials", 1956). Unlike a percentile bootstrap's it does
-    not collapse where all runs are above a threshold, or none.
+    The shares are those of `rlbench.stats.performance_profile`. Of one task the interval is
+    Jeffreys', which does not collapse where all runs are above a threshold, or none. Of several
+    tasks it is that of a bootstrap over the runs within each, see `bootstrapped`.
 
     Args:
         scores: For every task, its scores (runs,).
@@ -138,8 +144,15 @@ def profile(scores: Mapping[str, Array], thresholds: Array, sign: int = 1) -> Pr
 
     signed = {task: sign * np.asarray(values) for task, values in scores.items()}
     shares = performance_profile(signed, sign * thresholds)
-    # every task weighs the same: this many runs of equal weight have the same variance
-    n = len(scores) ** 2 / sum(1 / len(values) for values in scores.values())
+    if len(scores) > 1:
+        above = [
+            [int((values > sign * threshold).sum()) for threshold in thresholds]
+            for values in signed.values()
+        ]
+        sizes = [len(values) for values in signed.values()]
+        low, high = bootstrapped(np.array(above), np.array(sizes))
+        return Profile(thresholds=thresholds, shares=shares, low=low, high=high)
+    n = len(next(iter(scores.values())))
     wins, losses = shares * n + 0.5, (1 - shares) * n + 0.5
     low = np.where(shares == 0, 0.0, betaincinv(wins, losses, (1 - _LEVEL) / 2))
     high = np.where(shares == 1, 1.0, betaincinv(wins, losses, (1 + _LEVEL) / 2))
@@ -198,12 +211,39 @@ def _line(axes: Axes, line: Profile, look: Look) -> None:
     )
 
 
+def _other_scales(groups: Mapping[str, Mapping[str, Array]]) -> str:
+    """Say that scores of tasks seem to be on different scales; empty where they don't."""
+    ends: dict[str, tuple[float, float]] = {}
+    for group in groups.values():
+        for task, values in group.items():
+            low, high = ends.get(task, (np.inf, -np.inf))
+            ends[task] = min(low, float(values.min())), max(high, float(values.max()))
+    lows, highs = [low for low, _ in ends.values()], [high for _, high in ends.values()]
+    if len(ends) < 2 or (min(lows) >= 0 and max(highs) <= 1):
+        return ""
+    spans = sorted(high / 2 - low / 2 for low, high in ends.values() if high > low)
+    if max(lows) <= min(highs) and (not spans or spans[-1] / spans[0] <= _OTHER_SCALE):
+        return ""
+    return (
+        "scores of these tasks seem to be on different scales, so that one threshold asks "
+        "different things of them; --normalise FILE puts all on one"
+    )
+
+
 def _caption(groups: Mapping[str, Mapping[str, Array]], *, together: bool) -> str:
-    tasks = {task for group in groups.values() for task in group}
-    over = f" on each of {len(tasks)} tasks" if len(tasks) > 1 else ""
+    tasks = list(dict.fromkeys(task for group in groups.values() for task in group))
+    several = len(tasks) > 1
+    named = f" ({', '.join(map(printable, tasks))})" if len(tasks) <= _NAMED else ""
+    over = f" on each of {len(tasks)} tasks{named}" if several else ""
     seeds = of_seeds(len(values) for group in groups.values() for values in group.values())
+    band = "Jeffreys' 95% interval"
+    if several:
+        band = (
+            "95% interval of an expanded bootstrap over the runs of each task; none where no task "
+            "has runs on both sides"
+        )
     grey = "" if together else " Grey: the others."
     return (
         f"Share of runs ({seeds}{over}) better than each threshold, failed ones at the task's "
-        f"floor. Band: Jeffreys' 95% interval, point by point.{grey}"
+        f"floor. Band, point by point: {band}.{grey}"
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.plots import forest
+from rlbench.report.plots import forest, normalised
 from rlbench.report.plots.panels import Panel, arrange, by_task
-from rlbench.report.plots.prose import LeftOut, of_seeds, titled
+from rlbench.report.plots.prose import LeftOut, in_common, of_seeds, titled
 from rlbench.report.tables.table import score_text
 from rlbench.report.text.layout import fixed, places_by_interval
 
@@ -35,13 +35,16 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         raise NothingSelected(f"no run has a {cells[0].metric.name}")
     shown = [e.cell for panel in panels for e in panel.entries if _has_number(e.cell)]
     metric = cells[0].metric
+    if normalised.on_one_scale(cells):
+        blocks = forest.on_one_axis(blocks)
     return forest.draw(
         blocks,
         width=width,
         axis=titled(metric.name),
         header=(f"{metric.name} ± 95%", "n"),
         caption=_caption(shown, bars=any(r.reference is not None for b in blocks for r in b.rows))
-        + left_out.caption(),
+        + left_out.caption()
+        + in_common(cells),
     )
 
 

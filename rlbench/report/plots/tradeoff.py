@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import NothingSelected
 from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import Entry, arrange, by_task
-from rlbench.report.plots.prose import LeftOut, of_seeds, titled
+from rlbench.report.plots.prose import LeftOut, in_common, of_seeds, titled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +58,8 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     every = [point for _, points in shown for point in points]
     looks = {point.entry.name: point.entry.look for point in every}
     height = rows * (room + 0.45) + keys.legend_height(looks, width, lines=False)
-    figure = style.new_figure(width, height, _caption(every) + left_out.caption())
+    caption = _caption(every) + left_out.caption() + in_common(cells)
+    figure = style.new_figure(width, height, caption)
     grid = figure.subplots(rows, columns, squeeze=False)
     logarithmic = _logarithmic(every)
     for axes, (title, points) in zip(grid.flat, shown, strict=False):
