@@ -37,8 +37,10 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float |
   rlbench import scores.json --as algorithm=DIAMOND --normalise atari.csv -o results/theirs
   rlbench import walker*.csv --wide --as task=walker --renumber -o results/walker
   rlbench import corl.json --map score=offline_final -o results/corl
-A table has a row a run; what can be mapped: algorithm (or estimator, loss, ...), task, seed,
-score, status, score_start, kl_nats, reward_mean, entropy, length, tokens, wall_s, set.NAME.
+A table has a row a run, or one for each step of it; what can be mapped: algorithm (or
+estimator, loss, ...), task, seed, score, step, status, score_start, kl_nats, reward_mean,
+entropy, length, tokens, wall_s, set.NAME. Where no column has seeds, as in JSON, rlbench counts
+them, and compares all runs of a side with all of the other instead of pairs.
 JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task: [..]}},
 {algorithm: {task: {metric: [..]}}}.""",
 )
@@ -64,7 +66,7 @@ JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task
     metavar="WHAT,..",
     help="What the names in nested JSON are, from the outside.",
 )
-@click.option("--renumber", is_flag=True, help="Count seeds on in the order of rows and files.")
+@click.option("--renumber", is_flag=True, help="Count seeds on from file to file.")
 @click.option(
     "--direction",
     cls=Once,

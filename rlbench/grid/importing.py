@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlbench.errors import UsageError
+from rlbench.grid.imported_curves import as_text
 from rlbench.grid.normalisation import normalised
 from rlbench.grid.score_rows import PARTS
-from rlbench.grid.store import RESULT, SCHEMA, SPEC, Store, write_json
+from rlbench.grid.store import EVALUATIONS, RESULT, SCHEMA, SPEC, Store, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,11 +38,13 @@ class Foreign:
         where: File and row that it comes from.
         spec: What was run.
         result: How it ended.
+        curve: Step and score, in the unit of the result; empty where nobody said.
     """
 
     where: str
     spec: Mapping[str, Any]
     result: Mapping[str, Any]
+    curve: tuple[tuple[float, float], ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -68,21 +71,43 @@ def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:
 
     Args:
         entries: In the order of the files.
-        again: Count all on, whatever seeds they have.
+        again: Count all on, from one file to the next, whatever seeds they have.
 
     Returns:
         The entries; seeds count up from 0 in each algorithm, task and setting.
+
+    Raises:
+        UsageError: All are to be counted on, and one file has a seed twice: such rows are steps of
+            one run, or copies.
     """
     counted: Counter[str] = Counter()
+    there: dict[tuple[str, str, int], Entry] = {}
     done = []
     for entry in entries:
         if entry.seed is not None and (entry.counted or not again):
-            done.append(entry)
+            done.append(replace(entry, given=entry.given and not again))
             continue
         key = _cell_key(entry)
-        done.append(replace(entry, seed=counted[key]))
+        if entry.seed is not None and entry.given:
+            first = there.setdefault((entry.source, key, entry.seed), entry)
+            if first is not entry:
+                raise UsageError(f"{_twice(first, entry)}; --renumber would make two seeds of them")
+        done.append(replace(entry, seed=counted[key], given=False))
         counted[key] += 1
     return done
+
+
+def _twice(first: Entry, second: Entry) -> str:
+    """Say that two rows are of one run, and what to do."""
+    both = f"{_named(second)} is there twice, in {first.where} and in {second.where}"
+    if first.source != second.source:
+        return f"{both}; --renumber counts seeds on from file to file"
+    if (first.numbers, first.status) == (second.numbers, second.status):
+        return f"{both}, with the same numbers; remove one"
+    return (
+        f"{both}; where a column tells rows of one seed apart, say --map step=COLUMN if they are "
+        "steps of one run, or --map set.NAME=COLUMN if it is a setting"
+    )
 
 
 def foreign_runs(
@@ -118,13 +143,11 @@ def foreign_runs(
         )
         first = seen.setdefault(spec["run_id"], entry)
         if first is not entry:
-            raise UsageError(
-                f"{_named(entry)} is there twice, in {first.where} and in {entry.where}; "
-                "--renumber counts seeds on, --map set.NAME=COLUMN tells settings apart"
-            )
+            raise UsageError(_twice(first, entry))
         least = 0.0 if floor is None and scales is not None else floor
         result = _result(entry, spec, least)
-        runs.append(Foreign(where=entry.where, spec=spec, result=result))
+        curve = tuple((step, _on_scale(score, spec.get("scale"))) for step, score in entry.curve)
+        runs.append(Foreign(where=entry.where, spec=spec, result=result, curve=curve))
     _check_floor(runs)
     return runs
 
@@ -187,6 +210,8 @@ def write(
             continue
         with store.locked(run.run_id) as folder:
             write_json(folder / SPEC, run.spec)
+            if run.curve:
+                (folder / EVALUATIONS).write_text(as_text(run.curve), "utf-8", newline="\n")
             write_json(folder / RESULT, run.result)
         yield run, "replaced" if verdict == "conflict" else "new"
 
@@ -275,11 +300,15 @@ def _spec(entry: Entry, *, lower_is_better: bool, scale: Scale | None) -> dict[s
     return head | content
 
 
+def _on_scale(score: float, scale: Scale | None) -> float:
+    return normalised(score, scale) if scale else score
+
+
 def _result(entry: Entry, spec: Mapping[str, Any], floor: float | None) -> dict[str, Any]:
     numbers = dict(entry.numbers)
     score, scale = numbers.get("score"), spec.get("scale")
     if scale and score is not None:
-        numbers["score"] = normalised(score, scale)
+        numbers["score"] = _on_scale(score, scale)
         numbers["score_as_given"] = score
     tokens = numbers.get("tokens")
     if tokens is not None:
@@ -291,5 +320,8 @@ def _result(entry: Entry, spec: Mapping[str, Any], floor: float | None) -> dict[
         "status": entry.status,
         "error": {"type": "", "message": entry.why} if entry.why else None,
         **numbers,
-        "provenance": {"imported": entry.where},
+        "provenance": {
+            "imported": entry.where,
+            **({} if entry.given else {SEEDS_COUNTED: True}),
+        },
     }

@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 PARTS = ("algorithm", "estimator", "loss", "kl", "task", "reward", "model")
 SETTING = "set."
 WHO = ("algorithm", "estimator", "loss")
-TARGETS = (*PARTS, "seed", "status", *COLUMNS)
+TARGETS = (*PARTS, "seed", "step", "status", *COLUMNS)
 LEVELS = (*PARTS, "seed", "metric")
 
 _NO_VALUE = ("", "na", "n/a", "nan", "none", "null", "-")
+_SHOWN = 3  # names of a level
 _USUAL_LEVELS = {1: ("task",), 2: ("algorithm", "task"), 3: ("algorithm", "task", "metric")}
 
 Row = Mapping[str, Any]
+
+
+class Counted(str):
+    """A seed that nobody gave: the place of a score in its list or table."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +101,9 @@ def _rows_of_csv(path: Path, text: str, suffix: str) -> Iterator[tuple[str, Row]
     """Read every value as the text that it is: 42924e28 is a name until somebody wants a number."""
     first = text.split("\n", 1)[0]
     comma = ";" if "," not in first and ";" in first else ","
-    reader = csv.reader(io.StringIO(text), delimiter="\t" if suffix == ".tsv" else comma)
+    reader = csv.reader(
+        io.StringIO(text), delimiter="\t" if suffix == ".tsv" else comma, strict=True
+    )
     try:
         header = next(reader, [])
         if len(set(header)) < len(header):
@@ -110,7 +119,9 @@ def _rows_of_csv(path: Path, text: str, suffix: str) -> Iterator[tuple[str, Row]
                 )
             yield f"line {reader.line_num}", dict(zip(header, values, strict=True))
     except csv.Error as error:
-        raise UsageError(f"{path}, line {reader.line_num}: {error}") from error
+        open_quote = "unexpected end of data" in str(error)
+        why = "a quote that is opened here or above is never closed" if open_quote else str(error)
+        raise UsageError(f"{path}, line {reader.line_num}: {why}") from error
 
 
 def _rows_of_parquet(path: Path) -> Iterator[tuple[str, Row]]:
@@ -118,15 +129,23 @@ def _rows_of_parquet(path: Path) -> Iterator[tuple[str, Row]]:
 
     try:
         frame = pd.read_parquet(path)
+        if frame.index.name is not None:
+            frame = frame.reset_index()
     except ImportError as error:
         raise UsageError(
             f"{path}: Parquet needs pyarrow; pip install 'rlbench[parquet]'"
         ) from error
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} can't be read: {str(error).splitlines()[0]}") from error
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:  # any, if damaged
+        why = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise UsageError(f"{path} can't be read: {why}") from error
     frame.columns = [str(name) for name in frame.columns]
-    if frame.index.name is not None:
-        frame = frame.reset_index()
+    frame = frame.astype(object).where(frame.notna(), None)  # one spelling of what is missing
     for number, values in enumerate(frame.itertuples(index=False, name=None), 1):
         yield f"row {number}", dict(zip(frame.columns, values, strict=True))
 
@@ -134,8 +153,8 @@ def _rows_of_parquet(path: Path) -> Iterator[tuple[str, Row]]:
 def _rows_of_json(path: Path, text: str, layout: Layout) -> Iterator[tuple[str, Row]]:
     try:
         if path.suffix.lower() != ".json":
-            lines = [line for line in text.splitlines() if line.strip()]
-            content: Any = [_loaded(line, f"line {n} of ") for n, line in enumerate(lines, 1)]
+            lines = enumerate(text.split("\n"), 1)  # and at nothing else that Unicode calls a line
+            content: Any = [_loaded(line, f"line {n} of ") for n, line in lines if line.strip()]
         else:
             content = _loaded(text)
     except (ValueError, RecursionError) as error:
@@ -188,7 +207,7 @@ def _unnested(path: Path, content: Mapping[str, Any], layout: Layout) -> Iterato
         metric = named.pop("metric", "score")
         values = value if isinstance(value, list) else [value]
         for position, number in enumerate(values):
-            at = named if "seed" in named else named | {"seed": str(position)}
+            at = named if "seed" in named else named | {"seed": Counted(position)}
             found.setdefault(tuple(at.items()), dict(at))[metric] = number
     for row in found.values():
         yield " ".join(row[name] for name in levels if name != "metric"), row
@@ -224,10 +243,37 @@ def molten(
         seed = layout.columns.get("seed") or next((n for n in row if n in ("", "seed")), None)
         if seed is not None and seed not in row:
             raise UsageError(f"{path}: no column {seed!r}; there are: {', '.join(row)}")
-        at = str(number) if seed is None or layout.renumber else row[seed]
+        at = Counted(number) if seed is None or layout.renumber else row[seed]
         for name, value in row.items():
             if name != seed and not is_blank(value):
                 yield f"{place}, {name}", {"algorithm": name, "score": value, "seed": at}
+
+
+def blanks(table: Sequence[tuple[str, Row]]) -> str:
+    """Say which cells of a wide table are empty; empty if none is."""
+    found = [f"{name}, {place}" for place, row in table for name in row if is_blank(row[name])]
+    if not found:
+        return ""
+    where = f"the first: {found[0]}" if len(found) > 1 else found[0]
+    cells = (
+        "1 empty cell is no run" if len(found) == 1 else f"{len(found):,} empty cells are no runs"
+    )
+    return f"{cells} ({where}); a run that failed has nan"
+
+
+def how_nested(rows: Sequence[tuple[str, Row]], layout: Layout) -> str:
+    """Say what the names of nested JSON were taken for, where nobody said; empty if it is clear."""
+    first = rows[0][1]
+    levels = [name for name in first if name in PARTS]
+    if layout.levels or len(levels) < 2:
+        return ""
+    read = []
+    for level in levels:
+        names = list(dict.fromkeys(str(row[level]) for _, row in rows))
+        more = ", ..." if len(names) > _SHOWN else ""
+        read.append(f"{level} ({', '.join(names[:_SHOWN])}{more})")
+    turned = ",".join([levels[1], levels[0], *levels[2:]])
+    return f"read as {', then '.join(read)}; if they are nested otherwise: --levels {turned}"
 
 
 def are_numbers(name: str, rows: list[Row]) -> bool:
@@ -235,7 +281,7 @@ def are_numbers(name: str, rows: list[Row]) -> bool:
     values = [row[name] for row in rows if not is_gap(row.get(name))]
     try:
         return bool([float(value) for value in values])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError, nearest
+from rlbench.grid.imported_curves import runs_of_steps
 from rlbench.grid.reading import COLUMNS, COMPLETE
 from rlbench.grid.score_rows import (
     PARTS,
     SETTING,
     TARGETS,
     WHO,
+    Counted,
     Layout,
     Row,
     are_numbers,
+    blanks,
+    how_nested,
     is_blank,
     is_gap,
     is_wide,
@@ -43,6 +47,10 @@ class Entry:
         status: ``ok`` or how the run failed.
         why: Why it has no score; empty where it has one.
         counted: Whether its seed is the number of its row already.
+        given: Whether somebody said what its seed is: only then do runs of one number make pairs.
+        source: The file.
+        step: When in its run it was measured; None where the file does not say.
+        curve: Step and score of all rows of its run, in the order of steps; empty for one row.
     """
 
     where: str
@@ -53,12 +61,17 @@ class Entry:
     status: str
     why: str = ""
     counted: bool = False
+    given: bool = True
+    source: str = ""
+    step: float | None = None
+    curve: tuple[tuple[float, float], ...] = ()
 
 
 def read_scores(path: Path, layout: Layout, first: int = 0) -> tuple[list[Entry], list[str]]:
     """Read a file of scores.
 
-    A table in which nothing has a known name and all is numbers is read as a wide one. Nested JSON
+    Rows of one run at several steps are one run, see `imported_curves`. A table in which nothing
+    has a known name and all is numbers is read as a wide one. Nested JSON
     without a level of algorithms is of one, which has the name of the file.
 
     Args:
@@ -73,22 +86,29 @@ def read_scores(path: Path, layout: Layout, first: int = 0) -> tuple[list[Entry]
     Raises:
         UsageError: It can't be read, or something that is needed is not in it; names what is.
     """
-    rows = list(rows_of(path, layout))
+    try:
+        rows = list(rows_of(path, layout))
+    except RecursionError:
+        raise UsageError(f"{path}: names are nested too deep to be read") from None
     remarks = []
     if not layout.wide and is_wide(path, rows, layout):
         layout = replace(layout, wide=True)
         remarks.append("read as a wide table: every column is an algorithm, every row a seed")
     if layout.wide:
+        remarks += [said] if (said := blanks(rows)) else []
         rows = list(molten(path, rows, layout, first))
     if not rows:
         raise UsageError(f"{path} holds no scores")
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     if "json" in path.suffix.lower() and rows[0][1].get("algorithm") == path.stem:
         remarks.append(f"the algorithm is called {path.stem!r}, as the file")
+    if path.suffix.lower() == ".json" and not rows[0][0].startswith("row "):
+        remarks += [said] if (said := how_nested(rows, layout)) else []
     columns = _columns(path, names, [row for _, row in rows], layout)
     entries = [_entry(f"{path.name}, {place}", row, columns, layout.fixed) for place, row in rows]
-    if layout.wide:
-        entries = [replace(entry, counted=True) for entry in entries]
+    entries = [replace(entry, counted=layout.wide, source=str(path)) for entry in entries]
+    entries, of_steps = runs_of_steps(entries)
+    remarks += of_steps
     unused = [repr(name) for name in names if name not in columns.values()]
     return entries, remarks + ([f"not used: {', '.join(unused)}"] if unused else [])
 
@@ -102,6 +122,7 @@ def check_targets(names: Sequence[str], what: str) -> None:
     """
     for name in names:
         if name.startswith(SETTING) and len(name) > len(SETTING):
+            _sound(what, "the name of a setting", name)
             continue
         if name not in TARGETS:
             raise UsageError.unknown(f"{what} target", name, TARGETS, "or set.NAME for a setting")
@@ -165,6 +186,8 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
         parts=parts,
         settings=settings,
         seed=_seed(where, said.get("seed")),
+        given=not isinstance(said.get("seed"), Counted),
+        step=_number(where, "step", said.get("step")),
         numbers=numbers if status == "ok" else numbers | {"score": None},
         status=status,
         why=why,
@@ -172,6 +195,12 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
 
 
 def _label(where: str, name: str, value: object) -> str:
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        value = value.item()
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int, float))):
+        raise UsageError(f"{where}: {name} is {value!r:.40}, expected a text")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1 and 1.0 name one algorithm
     text = "" if value is None else str(value).strip()
     if not text:
         raise UsageError(f"{where}: no {name}")
@@ -192,9 +221,13 @@ def _number(where: str, name: str, value: object) -> float | None:
     if is_gap(value):
         return None
     try:
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+            raise ValueError  # noqa: TRY301 - numbers of Python, and of no file of scores
         number = float(value)  # type: ignore[arg-type]  # anything that a file holds; refused below
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{where}: {name} is {value!r:.40}, expected a number") from None
+        comma = isinstance(value, str) and "," in value
+        how = " with a point for decimals and nothing between thousands" if comma else ""
+        raise UsageError(f"{where}: {name} is {value!r:.40}, expected a number{how}") from None
     return number if math.isfinite(number) else None
 
 
@@ -217,9 +250,15 @@ def _seed(where: str, value: object) -> int | None:
 
 
 def _plain(where: str, name: str, value: object) -> Any:
-    """Keep what a setting can hold."""
-    if hasattr(value, "item"):
+    """Keep what a setting can hold; a gap is none."""
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
         value = value.item()
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        raise UsageError(f"{where}: {name} is {value!r}, expected a finite number or a text")
     if value is None or isinstance(value, (int, float, bool)):
         return value
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: {name} is {value!r:.40}, expected a number or a text")
     return _sound(where, name, str(value))
