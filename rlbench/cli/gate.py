@@ -30,7 +30,7 @@ def _margin(_context: click.Context, _parameter: click.Parameter, value: float) 
   rlbench gate results/main results/branch --margin 0.02 --prove
   rlbench gate old new --metric wall_s --margin 5
 Cells are the same where components and settings are, whatever source or version made them.
-Exit codes: 0 nothing is worse, 1 something is, or is no longer there, 3 nothing can be judged."""
+Exit codes: 0 nothing is worse, 1 a cell is worse, gone or can't be judged, 3 none can be."""
 )
 @click.argument("old", type=Folder())
 @click.argument("new", type=Folder())

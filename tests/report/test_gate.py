@@ -16,6 +16,8 @@ from scipy import stats as scipy_stats
 
 from rlbench.cli import cli
 
+from .made_up import record
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -97,7 +99,7 @@ def test_noise_is_open_and_stops_only_where_a_proof_is_asked_for(tmp_path: Path)
     new = shifted({"a": [-0.1, 0.1, -0.05, 0.06, 0.0]})
     assert gate(tmp_path, new, "--margin", "0.02").exit_code == 0
     result = gate(tmp_path, new, "--margin", "0.02", "--prove", "--format", "csv")
-    assert (result.exit_code, marks(result)) == (1, {"a": "open", "b": "same"})
+    assert (result.exit_code, marks(result)) == (1, {"a": "unproved", "b": "same"})
     assert gate(tmp_path, new, "--margin", "0.5", "--prove").exit_code == 0
 
 
@@ -203,7 +205,7 @@ def test_at_the_null_it_closes_no_more_often_than_alpha() -> None:
 
     def cell(name: str) -> Cell:
         seeds = tuple(
-            Seed(number=n, record=None, status="ok", score=generator.gauss(0, 1))  # type: ignore[arg-type]  # its record is never read
+            Seed(number=n, record=record(n, 0.5), status="ok", score=generator.gauss(0, 1))
             for n in range(5)
         )
         return Cell(columns={"algorithm": name}, seeds=seeds)
@@ -240,3 +242,61 @@ def test_a_cell_that_can_not_be_judged_closes_it(tmp_path: Path) -> None:
     new = rlbench("gate", tmp_path / "old", folder(tmp_path / "other", {"a": [0.1], "b": OLD["b"]}))
     assert new.exit_code == 1
     assert "1 not judged, of 2 cells" in new.stderr
+
+
+def test_a_crash_does_not_open_the_gate(tmp_path: Path) -> None:
+    lower = [0.47, 0.568, 0.366, 0.52, 0.418]  # .03 to .034 less at every seed
+    old = folder(tmp_path / "old", {"a": OLD["a"]}, "--floor", "0")
+    for crashed in range(4):
+        scores = [*lower[: 5 - crashed], *[None] * crashed]
+        new = folder(tmp_path / f"new{crashed}", {"a": scores}, "--floor", "0")
+        done = rlbench("gate", old, new, "--format", "csv")
+        assert (done.exit_code, marks(done)) == (1, {"a": "worse"}), crashed
+
+
+def test_old_and_new_are_of_the_seeds_of_the_difference(tmp_path: Path) -> None:
+    old = folder(tmp_path / "old", {"a": [0.5, 0.6, 0.4, 0.9, 0.9]})
+    new = folder(tmp_path / "new", {"a": [0.4, 0.5, 0.31]})
+    done = rlbench("gate", old, new)
+    row = next(line for line in done.stdout.splitlines() if line.startswith("a "))
+    # (.5 + .6 + .4) / 3 and (.4 + .5 + .31) / 3
+    assert row.split()[1:4] == ["3", "0.50", "0.40"]
+
+
+def test_a_run_that_fails_now_is_named_where_the_gate_is_open(tmp_path: Path) -> None:
+    old = folder(tmp_path / "old", {"a": OLD["a"]}, "--floor", "0")
+    new = folder(tmp_path / "new", {"a": [*OLD["a"][:4], None]}, "--floor", "0")
+    done = rlbench("gate", old, new)
+    assert done.exit_code == 0
+    assert "a: seeds 4 fail that ended well before" in " ".join(done.stdout.split())
+
+
+def test_where_no_cell_is_in_both_the_nearest_is_named(tmp_path: Path) -> None:
+    old = folder(tmp_path / "old", {"a": OLD["a"]}, "--as", "task=one")
+    new = folder(tmp_path / "new", {"a": OLD["a"]}, "--as", "task=two")
+    done = rlbench("gate", old, new)
+    assert done.exit_code == 3
+    assert "one that differs in task: one, now two" in done.stderr
+
+
+def test_runs_that_are_no_pairs_are_compared_whole(tmp_path: Path) -> None:
+    sides = {"old": [0.5, 0.6, 0.4, 0.55], "new": [0.3, 0.2, 0.25, 0.31, 0.28, 0.22]}
+    for side, scores in sides.items():
+        (tmp_path / f"{side}.json").write_text(json.dumps({"a": {"t": scores}}), "utf-8")
+        rlbench("import", tmp_path / f"{side}.json", "-o", tmp_path / side)
+    done = rlbench("gate", tmp_path / "old", tmp_path / "new", "--format", "json")
+    assert done.exit_code == 1
+    (row,) = json.loads(done.stdout)["rows"]
+    p = scipy_stats.ttest_ind(sides["new"], sides["old"], equal_var=False).pvalue
+    assert row["p_adjusted"] == pytest.approx(p)
+    text = rlbench("gate", tmp_path / "old", tmp_path / "new").stdout
+    assert "new runs, all against all old ones" in " ".join(text.split())
+
+
+def test_a_p_below_alpha_is_never_written_as_alpha(tmp_path: Path) -> None:
+    # d = -m - s, -m, -m + s with t(2) = 4.31: p = 0.0498
+    old = folder(tmp_path / "old", {"a": [0.5, 0.5, 0.5]})
+    new = folder(tmp_path / "new", {"a": [0.5 - 0.02 * (2.4884 + step) for step in (-1, 0, 1)]})
+    done = rlbench("gate", old, new)
+    assert "worse" in done.stdout
+    assert "  0.050  " not in done.stdout

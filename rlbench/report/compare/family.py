@@ -107,7 +107,7 @@ def judge(
     """
     from rlbench.stats.mixed import MAX_T_FROM
 
-    differences = {n: _difference(pair, level) for n, pair in pairs.items() if pair.ours}
+    differences = {n: difference_of(pair, level) for n, pair in pairs.items() if pair.ours}
     tested = {number: pairs[number] for number, found in differences.items() if found.testable}
     sizes = [_size(pair) for pair in tested.values()]
     family = Family(
@@ -129,7 +129,8 @@ def judge(
     }
 
 
-def _difference(pairs: Pairs, level: float) -> Difference:
+def difference_of(pairs: Pairs, level: float) -> Difference:
+    """Subtract, pair by pair or one side from the other, as the runs are."""
     from rlbench.stats import paired_difference, unpaired_difference
 
     compare = unpaired_difference if pairs.independent else paired_difference
@@ -156,7 +157,7 @@ def _adjusted(tested: Collection[Pairs], sizes: Sequence[int], level: float) -> 
     for column, pair in enumerate(tested):
         by_seed, (ours, theirs) = pair.tested
         weighed = replace(pair, ours=ours, theirs=theirs, failed=((), ()))
-        found = _difference(weighed, level).p
+        found = difference_of(weighed, level).p
         p.append(1.0 if found is None else found)
         for seed, difference in by_seed.items():
             d[place[seed], column] = difference
@@ -183,7 +184,7 @@ def _judgement(
             improvement=improvement,
         )
     level = 1 - family.alpha / family.size
-    simultaneous = _difference(pairs, level).interval
+    simultaneous = difference_of(pairs, level).interval
     verdict = _verdict(family, simultaneous, p, pairs.sign)
     return Judgement(
         verdict=verdict,

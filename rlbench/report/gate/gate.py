@@ -12,14 +12,14 @@ from rlbench.report.cells.pairing import pair
 from rlbench.report.compare import family
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rlbench.report.cells.cell import Cell
     from rlbench.report.cells.pairing import Pairs
     from rlbench.report.compare.family import Family, Judgement
     from rlbench.stats import Difference, Interval
 
-WORSE, NOT_WORSE, SAME, OPEN = "worse", "ok", "same", "open"
+WORSE, NOT_WORSE, SAME, OPEN = "worse", "ok", "same", "unproved"
 NOT_TESTABLE, ABSENT, FAILS = "n/a", "absent", "fails"
 _GONE = "not in the new results"
 
@@ -32,14 +32,17 @@ class Verdict:
         name: What is the same in both, as `spell_cell` has it.
         old: The cell in the old folder.
         new: The cell in the new one; None if it is not there.
-        seeds: Seeds that both have tried.
+        seeds: Seeds that both have tried; of independent runs those of the new one.
+        means: Of old and new over these seeds, failures at the floor; None where one of the scores
+            is not known.
+        independent: Whether the seeds were counted on import, so that nothing is paired.
         difference: New less old over these seeds, in the unit of the metric; None where one of the
             scores is not known.
         p: Two-sided p-value, adjusted for all cells, that the loss is just the margin.
         simultaneous: Interval, for all cells at once, of the gain beyond what is tolerated: the
             difference with the margin added where more is better, taken off where less is.
-        mark: ``worse``; ``ok``, not shown to be worse; ``same``, the same numbers; ``open``, not
-            proved to be no worse, where a proof was asked for; ``fails``, seeds fail that ended
+        mark: ``worse``; ``ok``, not shown to be worse; ``same``, the same numbers; ``unproved``,
+            not proved to be no worse, where a proof was asked for; ``fails``, seeds fail that ended
             well before, and nothing says what that is worth; ``n/a``, no test; ``absent``.
         reason: Why there is no test; empty where there is one.
     """
@@ -48,6 +51,8 @@ class Verdict:
     old: Cell
     new: Cell | None
     seeds: tuple[int, ...] = ()
+    means: tuple[float, float] | None = None
+    independent: bool = False
     difference: Difference | None = None
     p: float | None = None
     simultaneous: Interval | None = None
@@ -126,7 +131,8 @@ def gate(
     named = sorted((spell_cell(cell, labels) or "all", key) for key, cell in olds.items())
     both = {n: pair(news[key], olds[key]) for n, (_, key) in enumerate(named) if key in news}
     if not both:
-        raise NothingSelected("no cell of the old results is in the new ones")
+        near = _nearest(olds.values(), news.values())
+        raise NothingSelected(f"no cell of the old results is in the new ones; {near}")
     beyond = {n: _beyond(pairs, margin) for n, pairs in both.items()}
     tests, judged = family.judge(beyond, level=level, margin=None, effect=None)
     verdicts = []
@@ -142,6 +148,26 @@ def gate(
     )
 
 
+def _nearest(olds: Collection[Cell], news: Collection[Cell]) -> str:
+    """Say which two cells differ in least, and in what."""
+    if not news:
+        return "these have none"
+
+    def apart(old: Cell, new: Cell) -> list[str]:
+        names = dict.fromkeys([*old.columns, *new.columns])
+        return [n for n in names if _tells(n) and old.columns.get(n) != new.columns.get(n)]
+
+    old, new = min(
+        ((old, new) for old in olds for new in news),
+        key=lambda pair: (len(apart(*pair)), str(pair[0].columns), str(pair[1].columns)),
+    )
+    what = ", ".join(
+        f"{name}: {old.columns.get(name) or 'none'}, now {new.columns.get(name) or 'none'}"
+        for name in apart(old, new)
+    )
+    return f"the nearest are {spell_cell(old, labels_of([old]))} and one that differs in {what}"
+
+
 def _beyond(pairs: Pairs, margin: float) -> Pairs:
     """Forgive the margin at every seed, so that what is tested is the loss beyond it."""
     return replace(pairs, ours=tuple(score + pairs.sign * margin for score in pairs.ours))
@@ -151,13 +177,18 @@ def _verdict(
     found: Verdict, pairs: Pairs, judged: Judgement, level: float, *, proof: bool
 ) -> Verdict:
     """Say what a judgement of the loss beyond the margin means for the gate."""
-    from rlbench.stats import paired_difference
+    from rlbench.stats import mean_interval
 
     unknown = OPEN if proof else NOT_TESTABLE
     found = replace(found, seeds=pairs.seeds, reason=judged.reason, mark=unknown)
     if not pairs.ours:
         return replace(found, mark=FAILS) if _fails_now(found) else found
-    found = replace(found, difference=paired_difference(pairs.ours, pairs.theirs, level))
+    found = replace(
+        found,
+        means=(mean_interval(pairs.theirs).mid, mean_interval(pairs.ours).mid),
+        independent=pairs.independent,
+        difference=family.difference_of(pairs, level),
+    )
     if pairs.ours == pairs.theirs:
         return replace(found, mark=SAME, reason="")
     if judged.p is None:

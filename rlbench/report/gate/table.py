@@ -7,9 +7,11 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from rlbench.report.compare.tests import of_tests
 from rlbench.report.gate.gate import ABSENT, FAILS, NOT_TESTABLE, OPEN, SAME, WORSE, Gate, Verdict
 from rlbench.report.tables.table import DATA_FORMATS, check_format, score_text
 from rlbench.report.text import layout
+from rlbench.report.text.figures import p_text
 from rlbench.report.text.folding import fold
 from rlbench.report.text.spelling import printable, spell_seeds
 
@@ -49,7 +51,7 @@ def gate_table(
     finer = layout.places_by_interval(
         one.difference.interval for one in gate.verdicts if one.difference
     )
-    rows = [_row(one, means, finer, sign, format) for one in gate.verdicts]
+    rows = [_row(one, (means, finer), sign, gate.family.alpha, format) for one in gate.verdicts]
     header = [layout.escape(name, format) for name in _HEADER]
     right = [False, True, True, True, True, True, False]
     below = [*_caption(gate, sign), *remarks(gate)]
@@ -83,7 +85,7 @@ def remarks(gate: Gate) -> list[str]:
         if one.new is None:
             continue
         alone = {s.number for s in one.old.tried} ^ {s.number for s in one.new.tried}
-        if alone and one.seeds:
+        if alone and one.seeds and not one.independent:
             lines.append(
                 f"{one.name}: seeds {spell_seeds(one.seeds)} make pairs; "
                 f"{spell_seeds(alone)} did not run on both sides."
@@ -95,6 +97,12 @@ def remarks(gate: Gate) -> list[str]:
         ]
         if failed and one.difference is not None:
             lines.append(f"{one.name}: failed seeds count with the floor: {', '.join(failed)}.")
+        newly = {s.number for s in one.new.failed} & {s.number for s in one.old.ok}
+        if newly and one.passes and not one.independent:
+            lines.append(
+                f"{one.name}: seeds {spell_seeds(newly)} fail that ended well before; that is not "
+                "shown to be more than chance."
+            )
     if gate.added:
         lines.append(f"Only in the new results: {', '.join(gate.added)}.")
     return lines
@@ -108,7 +116,14 @@ def _cells_word(count: int) -> str:
     return "cell" if count == 1 else "cells"
 
 
-def _row(one: Verdict, means: int, finer: int, sign: str, format: str) -> list[str]:  # noqa: A002 - as above
+def _row(
+    one: Verdict,
+    places: tuple[int, int],
+    sign: str,
+    alpha: float,
+    format: str,  # noqa: A002 - as above
+) -> list[str]:
+    means, finer = places
     difference = ""
     if one.difference is not None:
         text = layout.fixed(one.difference.interval.mid, finer)
@@ -118,14 +133,28 @@ def _row(one: Verdict, means: int, finer: int, sign: str, format: str) -> list[s
     name = printable(one.name)
     texts = [
         str(len(one.seeds)),
-        score_text(one.old, means),
-        layout.MISSING if one.new is None else score_text(one.new, means),
+        *_means(one, means),
         difference,
-        "" if one.p is None else f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
+        "" if one.p is None else p_text(one.p, alpha),
         one.mark,
     ]
     shown = fold(name, _NAME_WIDTH) if format == "simple" else layout.escape(name, format)
     return [shown, *(layout.escape(text, format) for text in texts)]
+
+
+def _means(one: Verdict, places: int) -> list[str]:
+    """Show what both have reached at the seeds of the difference; else what there is."""
+    if one.means is None or one.new is None:
+        return [
+            score_text(one.old, places),
+            layout.MISSING if one.new is None else score_text(one.new, places),
+        ]
+    texts = []
+    for cell, mean in zip((one.old, one.new), one.means, strict=True):
+        own = {seed.number for seed in cell.failed}
+        starred = bool(own if one.independent else own & set(one.seeds))
+        texts.append(layout.fixed(mean, places) + ("*" if starred else ""))
+    return texts
 
 
 def _caption(gate: Gate, sign: str) -> list[str]:
@@ -134,21 +163,18 @@ def _caption(gate: Gate, sign: str) -> list[str]:
     percent = f"{100 * (1 - gate.family.alpha):g}%"
     tested = sum(one.p is not None for one in gate.verdicts)
     text = (
-        f"{metric.name}: {way} is better. n: seeds that both have tried. diff: new less old over "
-        f"these, {sign} the half-width of its {percent} paired t interval, of one cell alone. "
+        f"{metric.name}: {way} is better. n: {_of_n(gate)}; old, new and diff (new less old, "
+        f"{sign} the half-width of its {percent} {_interval(gate)}, of one cell alone) are over "
+        "these. "
         f"{SAME}: the same numbers."
     )
     if tested:
-        by = (
-            "max-t with joint sign flips"
-            if gate.family.joint
-            else "paired t tests, adjusted by Holm,"
-        )
         text += (
-            f" {WORSE}: p < {gate.family.alpha:g} and a mean loss above {gate.margin:g}. p: "
-            f"two-sided, that the loss is {gate.margin:g}, by {by} over {tested} "
-            f"{_cells_word(tested)}."
+            f" {WORSE}: p < {gate.family.alpha:g} and a mean loss above {gate.margin:g}. A small p "
+            f"says that the loss is not {gate.margin:g}: where it is above, that it is worse, and "
+            "where it is below, that it is not. "
         )
+        text += of_tests(gate.family, "cell")
     if any(one.mark == NOT_TESTABLE for one in gate.verdicts):
         text += f" {NOT_TESTABLE}: no test."
     if gate.proof:
@@ -159,6 +185,16 @@ def _caption(gate: Gate, sign: str) -> list[str]:
     return [text]
 
 
+def _of_n(gate: Gate) -> str:
+    apart = [one.independent for one in gate.verdicts if one.difference is not None]
+    return "new runs, all against all old ones" if apart and all(apart) else "common seeds"
+
+
+def _interval(gate: Gate) -> str:
+    apart = [one.independent for one in gate.verdicts if one.difference is not None]
+    return "Welch t interval" if apart and all(apart) else "paired t interval"
+
+
 def _data(gate: Gate, format: str) -> str:  # noqa: A002 - as above
     records = [_record(one) for one in gate.verdicts]
     if format == "json":
@@ -167,7 +203,7 @@ def _data(gate: Gate, format: str) -> str:  # noqa: A002 - as above
             "metric": gate.metric,
             "margin": gate.margin,
             "alpha": gate.family.alpha,
-            "correction": "max_t" if gate.family.joint else "holm",
+            "correction": gate.family.correction,
             "rows": records,
             "added": list(gate.added),
             "notes": remarks(gate),
