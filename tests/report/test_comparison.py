@@ -219,7 +219,7 @@ def test_seeds_that_would_decide(out: Path, write_run) -> None:
     wider = row(versus(out, margin=0.09), "one")  # the interval is ±.098
     assert wider.more is not None
     assert 0 < wider.more < found.more
-    assert f"? +{found.more}" in comparison_table(versus(out))
+    assert f"? {found.more} more" in comparison_table(versus(out))
     assert row(versus(out, margin=1e-9), "one").more is None  # beyond a billion
 
 

@@ -181,7 +181,7 @@ def test_the_legend_explains_only_columns_that_are_there(out: Path, write_run) -
     assert "length (tokens)" in whole
     narrow = " ".join(show(out, width=55).split())
     assert "start, " not in narrow.split("Left out")[0]
-    assert "before training" not in narrow
+    assert "(start: before training)" not in narrow
     assert "length (tokens)" not in narrow
     assert "KL (nats a completion, from the base policy): mean over the seeds" in narrow
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from rlbench.report.cells.pairing import off_footing, task_of
+from rlbench.report.cells.pairing import independent, off_footing, task_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlbench.report.cells.cell import Cell
 
 ALPHA = 0.05  # error rate of the whole table
-MOST_PAIRS = 5_000  # 100 rows of one task; a correction for more leaves nothing to find
+MOST_PAIRS = 5_000  # 100 rows of one task: a correction for more leaves nothing to find
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,11 @@ class BestSet:
 
     Attributes:
         standings: One a row, in their order; none where nothing was computed.
-        pairs: Number of pairs with a test: the family.
+        pairs: Number of pairs with a test; those of one task are a family.
         untested: Number of pairs without one.
-        joint: Whether p was adjusted by max-t, and not by Holm.
+        correction: How p was adjusted: ``max_t``, ``holm``, or ``max_t and holm``; empty where
+            nothing was.
+        apart: Whether runs were compared that are no pairs, by Welch's test.
         tasks: Number of tasks, each with a best row of its own.
         reason: Why nothing was computed; empty if it was, and where there is nothing to compare.
     """
@@ -54,22 +56,19 @@ class BestSet:
     standings: tuple[Standing, ...] = ()
     pairs: int = 0
     untested: int = 0
-    joint: bool = False
+    correction: str = ""
+    apart: bool = False
     tasks: int = 1
     reason: str = ""
-
-    @property
-    def correction(self) -> str:
-        """The method, as data name it."""
-        return "max_t" if self.joint else "holm"
 
 
 def best_set(rows: Sequence[Cell]) -> BestSet:
     """Tell which rows of each task are not separable from the best one.
 
     Which cell is truly the best nobody knows; a row can't be it where a test shows another row of
-    its task to be better, at common seeds, after a correction for all pairs of rows. The largest
-    mean is the first of the best only where something can be tested against it.
+    its task to be better, at common seeds (of independent runs, over all of them), after a
+    correction for all pairs of rows of the task. The largest mean is the first of the best only
+    where something can be tested against it.
 
     A row with failures is never among the best because failures spread its values so far that no
     test can tell: where it is not the first itself, and not shown to be worse, it is open.
@@ -84,22 +83,28 @@ def best_set(rows: Sequence[Cell]) -> BestSet:
     for number, cell in enumerate(rows):
         groups.setdefault(task_of(cell), []).append(number)
     size = sum(comb(len(group), 2) for group in groups.values())
-    if size > MOST_PAIRS:
-        why = f"{size:,} pairs of rows are more than {MOST_PAIRS:,}; select fewer rows"
+    largest = max((comb(len(group), 2) for group in groups.values()), default=0)
+    if largest > MOST_PAIRS:
+        why = f"{largest:,} pairs of rows are more than {MOST_PAIRS:,}; select fewer rows"
         return BestSet(reason=why, tasks=len(groups))
     if not size:
         return BestSet(tasks=len(groups))
-    pairs = [pair for group in groups.values() for pair in combinations(group, 2)]
-    tests, joint = _tests(rows, pairs)
     standings: dict[int, Standing] = {}
+    methods: set[str] = set()
+    family, apart = 0, False
     for group in groups.values():
+        pairs = list(combinations(group, 2))
+        tests, found = _tests(rows, pairs) if pairs else ({}, set())
         standings |= _of_task(rows, group, tests)
-    family = sum(test.p is not None for test in tests.values())
+        methods |= found
+        family += sum(test.p is not None for test in tests.values())
+        apart = apart or any(test.apart for test in tests.values())
     return BestSet(
         standings=tuple(standings[number] for number in range(len(rows))),
         pairs=family,
         untested=size - family,
-        joint=joint,
+        correction=" and ".join(sorted(methods, reverse=True)),
+        apart=apart,
         tasks=len(groups),
         reason="" if family else "no two rows of a task can be tested",
     )
@@ -113,13 +118,14 @@ class _Test:
     p: float | None = None
     lead: float = 0.0  # how much better the first is
     tied: bool = False  # at every common seed
+    apart: bool = False  # no pairs
     reason: str = ""
 
 
 def _tests(
     rows: Sequence[Cell], pairs: Sequence[tuple[int, int]]
-) -> tuple[dict[tuple[int, int], _Test], bool]:
-    """Test all pairs of rows as one family; tell also whether by max-t."""
+) -> tuple[dict[tuple[int, int], _Test], set[str]]:
+    """Test all pairs of rows of a task as one family; tell also by which corrections."""
     import numpy as np
 
     from rlbench.stats.pairwise import pair_tests
@@ -142,15 +148,19 @@ def _tests(
     ]
     tests = {pair: _Test(reason=why) for pair, why in zip(pairs, reasons, strict=True) if why}
     asked = [pair for pair in pairs if pair not in tests]
-    found = pair_tests(values, np.array(asked, dtype=np.int64), tried & known)
+    apart = [independent(rows[one], rows[other]) for one, other in asked]
+    found = pair_tests(values, np.array(asked, dtype=np.int64), tried & known, apart)
     for number, (one, other) in enumerate(asked):
         tests[one, other] = _Test(
             n=int(found.n[number]),
             p=float(found.adjusted[number]) if found.testable[number] else None,
             lead=rows[one].metric.sign * float(found.difference[number]),
             tied=bool(found.tied[number]),
+            apart=apart[number],
         )
-    return tests, found.joint
+    tested = bool(found.testable.any())
+    methods = {"max_t"} if found.joint else {"max_t", "holm"} if found.mixed else {"holm"}
+    return tests, methods if tested else set()
 
 
 def _of_task(

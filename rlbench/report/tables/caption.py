@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAMED = 5  # rows that a sentence names
 
+_AT_SEEDS = " at common seeds"
 _MEANS = {
     "KL": "KL (nats a completion, from the base policy)",
     "entropy": "entropy (nats)",
@@ -138,13 +139,19 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
     if not best.standings:
         return []
     of_task = " of its task" if best.tasks > 1 else ""
-    rule = f"no test shows another row{of_task} to be better at common seeds"
-    method = "max-t with joint flips of signs" if best.joint else "paired t, adjusted by Holm"
+    rule = f"no test shows another row{of_task} to be better" + ("" if best.apart else _AT_SEEDS)
+    t = "Welch's t" if best.apart else "paired t"
+    methods = {"max_t": "max-t with joint flips of signs", "holm": f"{t}, adjusted by Holm"}
+    method = " or ".join(methods[name] for name in best.correction.split(" and "))
     family = f"all {best.pairs:,} pairs" if best.pairs > 1 else "the one pair"
     if best.untested:
         family = f"the {best.pairs:,} of {best.pairs + best.untested:,} pairs"
-    pairs = f"{family} of rows{' of one task' if of_task else ''}"
+    pairs = f"{family} of rows"
     pairs += " that have a test" if best.untested else ""
+    if of_task:
+        total = best.pairs + best.untested
+        pairs = "the pairs of rows of each task"
+        pairs += f", of which {best.pairs:,} of {total:,} have a test" if best.untested else ""
     test = f"(p < {ALPHA:g} by {method} over {pairs})"
     if bold:
         paragraphs = [f"Bold: {rule} {test}."]
@@ -156,7 +163,7 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
             open_rows.setdefault(row.standing.reason, []).append(name_of(row.cell, labels))
     if open_rows:
         named = "; ".join(f"{_listed(names)} ({why})" for why, names in open_rows.items())
-        paragraphs.append(f"{'Not told' if bold else '?'}: {named}.")
+        paragraphs.append(f"{'Not told' if bold else '?: open'} for {named}.")
     return paragraphs
 
 

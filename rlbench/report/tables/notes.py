@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rlbench.grid.importing import is_foreign
 from rlbench.report.cells.cell import KINDS, NOT_RUN, VERSIONS, Cell, Seed
 from rlbench.report.cells.metric import SCORE
+from rlbench.report.tables.learning import unlearned
 from rlbench.report.tables.raced import raced
 from rlbench.report.tables.suspicion import suspicions
 from rlbench.report.text.spelling import spell_seeds
@@ -50,6 +52,7 @@ def notes(cells: Sequence[Cell], labels: Sequence[str]) -> list[str]:
         *_not_run(named),
         *_repeated_seeds(named),
         *_unequal_seeds(named),
+        *unlearned(named),
         *suspicions(named),
         *_mixed(named, labels),
     ]
@@ -95,7 +98,12 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
         return []
     paragraphs = []
     if any(cell.failed and cell.score is not None for _, cell in named):
-        paragraphs.append("Rows with *: failed seeds count with the task's floor in the score.")
+        paragraphs.append(
+            "Rows with *: failed seeds count with the task's floor in the score, or with the worst "
+            "score of the task that a run ended well with, if that is worse."
+            if any(map(_below_the_floor, (cell for _, cell in named)))
+            else "Rows with *: failed seeds count with the task's floor in the score."
+        )
     for name, cell in named:
         if not cell.failed:
             continue
@@ -111,14 +119,26 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
     return paragraphs
 
 
+def _below_the_floor(cell: Cell) -> bool:
+    """Whether a failed seed counts less than its own floor says."""
+    floors = ((seed.score, (seed.record.result or {}).get("floor")) for seed in cell.failed)
+    return any(
+        score is not None and floor is not None and score != floor for score, floor in floors
+    )
+
+
 def _errors(cell: Cell) -> list[str]:
     """Say what went wrong, once for all seeds that ended with the same error."""
     groups: dict[tuple[str, str], list[Seed]] = {}
+    foreign = is_foreign(cell.seeds[0].record)  # without a log, and each with the place of its row
     for seed in cell.failed:
-        groups.setdefault((seed.status, seed.error()), []).append(seed)
+        groups.setdefault((seed.status, "" if foreign else seed.error()), []).append(seed)
     lines = []
-    for (status, error), seeds in groups.items():
-        what = f"{status}: {error}" if error else status
+    for (status, _), seeds in groups.items():
+        what = f"{status}: {said}" if (said := seeds[0].error()) else status
+        if foreign:
+            lines.append(f"- {_seeds(seeds)} {what}{' and the like' if len(seeds) > 1 else ''}")
+            continue
         log = seeds[0].record.folder / "log.txt"
         which = f"seed {seeds[0].number}: " if len(seeds) > 1 else ""
         lines.append(f"- {_seeds(seeds)} {what} ({which}{log})")
@@ -165,10 +185,9 @@ def _unequal_seeds(named: Sequence[tuple[str, Cell]]) -> list[str]:
     most = max(rows, key=lambda seeds: len(rows[seeds]))
     parts = [f"{name}: {seeds}" for seeds, names in rows.items() for name in names if seeds != most]
     rest = f"{most} in {rows[most][0] if len(rows[most]) == 1 else 'the others'}"
-    return [
-        "Rows have different seeds, so their means are of different conditions: "
-        f"{'; '.join(parts)}; {rest}."
-    ]
+    made_here = not any(is_foreign(cell.seeds[0].record) for _, cell in named)
+    so = ", so their means are of different conditions" if made_here else ""
+    return [f"Rows have different seeds{so}: {'; '.join(parts)}; {rest}."]
 
 
 def _mixed(named: Sequence[tuple[str, Cell]], labels: Sequence[str]) -> list[str]:
