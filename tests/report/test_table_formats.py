@@ -199,3 +199,30 @@ def test_columns_line_up_whatever_the_width_of_the_letters(name: str) -> None:
             ends = [width_of(line[: line.index("5/5") + 3]) for line in lines[2:]]
             assert len(set(ends)) == 1
             assert ends[0] == width_of(lines[0][: lines[0].index(" n ") + 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-0.054", "$-$0.054"),
+        ("+0.3", "$+$0.3"),
+        ("-", "$-$"),
+        ("0.00-0.26", "0.00--0.26"),
+        ("[-0.1, +0.2]", "[$-$0.1, $+$0.2]"),
+        ("group+clip", "group+clip"),
+        ("2024-01-02", "2024-01-02"),
+        ("a--b", "a-{}-b"),
+    ],
+)
+def test_a_minus_in_latex_is_a_minus(text: str, expected: str) -> None:
+    assert latex.escape_cell(text) == expected
+
+
+def test_papers_hear_nothing_of_flags_and_files() -> None:
+    for text, expected in (
+        ("Left out for width: s (--max-width 0 shows all).", "Left out for width: s."),
+        ("? undecided (with --margin: how many more)", "? undecided"),
+        ("worse (p < 0.05); nothing is called equivalent without --margin.", "worse (p < 0.05)."),
+        ("- seed 3 failed: it broke (seed 3: out/runs/a b/log.txt)", "- seed 3 failed: it broke"),
+    ):
+        assert latex.for_paper(text) == expected

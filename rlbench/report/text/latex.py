@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,9 +31,38 @@ _SPECIAL = str.maketrans(
 )
 
 
+# advice on flags and places of files, of which a paper has no use
+_OF_THE_COMMAND_LINE = (
+    (re.compile(r"--[a-z-]+ names another; "), ""),
+    (re.compile(r"; [^;.()]* without --[a-z-]+"), ""),
+    (re.compile(r" \((?:with )?--[a-z-]+[^()]*\)"), ""),
+    (re.compile(r" \([^()]*log\.txt\)"), ""),
+)
+_NUMBERS = re.compile(r"[\[(<]?[+-]?\d[\d.,]*\*?(?:, [+-]?\d[\d.,]*)?[\])]?(?: ± [\d.,]+)?")
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
+
+
 def escape(text: str) -> str:
     """Write text so that LaTeX sets it letter for letter."""
-    return text.translate(_SPECIAL)
+    # two hyphens would be a dash
+    return text.translate(_SPECIAL).replace("--", "-{}-")
+
+
+def escape_cell(text: str) -> str:
+    """Write what stands in a table: a minus is one, and no hyphen."""
+    if text in ("+", "-", "="):
+        return f"${text}$"
+    if found := _RANGE.fullmatch(text):
+        return f"{found[1]}--{found[2]}"
+    escaped = escape(text)
+    return re.sub(r"([+-])(?=\d)", r"$\1$", escaped) if _NUMBERS.fullmatch(text) else escaped
+
+
+def for_paper(text: str) -> str:
+    """Leave out what speaks of the command line."""
+    for advice, rest in _OF_THE_COMMAND_LINE:
+        text = advice.sub(rest, text)
+    return text
 
 
 def strong(text: str) -> str:
@@ -68,7 +98,7 @@ def document(table: str, paragraphs: Sequence[str], *, floats: bool = True) -> s
         paragraphs: What stands below; the first is the caption, none is escaped.
         floats: Whether to make a float of it; a longtable can't be one.
     """
-    caption, *notes = [escape(text) for text in paragraphs]
+    caption, *notes = [escape(for_paper(text)) for text in paragraphs]
     below = "\n\n".join(notes)
     if not floats:
         parts = [r"% needs \usepackage{booktabs,longtable}", table, rf"\noindent {caption}", below]
@@ -78,6 +108,7 @@ def document(table: str, paragraphs: Sequence[str], *, floats: bool = True) -> s
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",
+        r"\label{tab:rlbench}",
         table,
     ]
     if below:

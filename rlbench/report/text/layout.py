@@ -168,7 +168,7 @@ def escape(text: str, format: str) -> str:  # noqa: A002 - as in `lay_out`
     """Keep a cell one cell, letter for letter: no line breaks, nothing that the format reads."""
     text = printable(text)
     if format in latex.FORMATS:
-        return latex.escape(text)
+        return latex.escape_cell(text)
     if format in markdown.FORMATS:
         return markdown.escape_cell(text)
     if format == "html":
