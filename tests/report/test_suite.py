@@ -242,3 +242,22 @@ def test_documents_are_whole(format_: str) -> None:
     marks = {"latex": r"a\_b\textbar{}c &", "github": r"| a_b\|c ", "html": ">a_b|c</th>"}
     assert marks[format_] in text
     assert "P(best)" in text
+
+
+def test_on_a_scale_a_failure_of_unknown_worth_counts_as_zero() -> None:
+    made = runs({"a": {"easy": [0.9, None, 0.7], "hard": [0.3, 0.2, 0.1]}, "b": B})
+    for run in made:
+        assert run.result is not None
+        del run.result["floor"]
+    scales = {"easy": (0.5, 1.0), "hard": (0.0, 1.0)}
+    found = suite(cells(made), scales).algorithms
+    a = next(one for one in found if one.columns["estimator"] == "a")
+    # easy: .8, 0 and .4; hard: .3, .2, .1; the mean of .4 and .2
+    assert a.mean is not None
+    assert a.mean.mid == pytest.approx(0.3)
+
+
+def test_raw_scores_are_said_to_be_that() -> None:
+    text = flat(suite_table(made({"a": {"x": [5000.0, 5100.0], "y": [-120.0, -110.0]}})))
+    assert "the mean goes with the tasks of the largest numbers" in text
+    assert "the IQM leaves out those of the largest and the smallest" in text

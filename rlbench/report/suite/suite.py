@@ -171,11 +171,19 @@ def _by_task(group: Iterable[Cell], name: str) -> dict[str, Cell]:
 
 
 def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> list[float] | None:
-    """Scores of all tried seeds, on one scale; None if there is none or one is not known."""
-    known = [seed.score for seed in cell.tried if seed.score is not None]
-    if not known or len(known) < len(cell.tried):
+    """Scores of all tried seeds, on one scale; None if there is none or one is not known.
+
+    On a scale, a failure of unknown worth counts as what stands for 0, as it does on import.
+    """
+    scale = scales[task_of(cell)] if scales else None
+    known = [
+        scale[0] if seed.score is None and not seed.ok and scale else seed.score
+        for seed in cell.tried
+    ]
+    scores = [one for one in known if one is not None]
+    if not scores or len(scores) < len(known):
         return None
-    return [normalised(one, scales[task_of(cell)]) if scales else float(one) for one in known]
+    return [normalised(one, scale) if scale else float(one) for one in scores]
 
 
 def _scaled(cells: Sequence[Cell], scales: Mapping[str, Scale] | None) -> str:

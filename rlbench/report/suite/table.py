@@ -35,6 +35,7 @@ _EXPENDABLE = (
 _INTERVALS = 5  # so many of them are left out before names are folded
 _PLACES_OF_RANKS = 2
 _FEWEST = 3  # tasks: of two, an interval of new tasks is wider than any scale
+_SMALL = 0.01  # a chance that two places can't tell from none
 _NAMED = 5  # tasks that a sentence names
 
 
@@ -130,8 +131,10 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
     methods = sorted(
         {one.iqm.method for one in suite.algorithms if one.iqm and one.iqm.half_width is not None}
     )
-    if methods:
-        sentences.append(f"95%: {'; '.join(methods)}; of new seeds on the same tasks.")
+    if methods:  # the first begins all others of its kind
+        others = [text.removeprefix(f"{methods[0]}, ") for text in methods[1:]]
+        said = "; ".join([methods[0], *others])
+        sentences.append(f"95%: {said}; of new seeds on the same tasks.")
     sentences += _of_new_tasks(suite, shown)
     if "n" in shown:
         sentences.append("n: runs that ended well/tried.")
@@ -174,7 +177,10 @@ def _scale(suite: Suite) -> str:
         return f"normalised{where} by two reference scores a task, 0 and 1"
     if suite.has_gap:
         return "as it is, from 0 to 1"
-    return "as it is, so that tasks with large numbers weigh most (--normalise)"
+    return (
+        "as it is, so that the mean goes with the tasks of the largest numbers, and the IQM leaves "
+        "out those of the largest and the smallest (--normalise)"
+    )
 
 
 def _labels(suite: Suite) -> list[Column[Algorithm]]:
@@ -246,7 +252,10 @@ def _rank(one: Algorithm) -> Interval | None:
 def _chance(one: Algorithm) -> str:
     if one.rank is None or one.rank.best is None:
         return layout.MISSING
-    return f"{one.rank.best:.2f}"
+    best = one.rank.best
+    if 0 < best < _SMALL:
+        return f"<{_SMALL:g}"
+    return f">{1 - _SMALL:g}" if 1 - _SMALL < best < 1 else f"{best:.2f}"
 
 
 def _data(suite: Suite, below: Sequence[str], format: str) -> str:  # noqa: A002 - as above
