@@ -140,7 +140,7 @@ def test_without_a_scale_the_table_says_so() -> None:
     found = made(large)
     assert found.algorithms[0].gap is None
     assert "gap" not in suite_table(found).splitlines()[0]
-    assert "tasks with large numbers weigh most (--normalise)" in flat(suite_table(found))
+    assert "goes with the tasks of the largest numbers" in flat(suite_table(found))
 
 
 def test_what_was_normalised_on_import_is_not_normalised_again() -> None:
