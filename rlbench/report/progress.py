@@ -39,10 +39,22 @@ class Lines(Silent):
         workers: Runs at the same time.
         say: Writes one line.
         quiet: Only failures.
+        clock: Tells seconds; every half a minute a line says how far it is.
     """
 
-    def __init__(self, *, out: Path, workers: int, say: Say, quiet: bool = False) -> None:
+    _every_s: float | None = 30.0  # seconds between two lines of a log
+
+    def __init__(
+        self,
+        *,
+        out: Path,
+        workers: int,
+        say: Say,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._out, self._workers, self._say, self._quiet = out, workers, say, quiet
+        self._clock, self._said_at = clock, clock()
         self._counts = {"ok": 0, "failed": 0}
         self._todo = self._renamed = 0
         self._settled = 0  # failures that the same command would leave as they are
@@ -82,10 +94,20 @@ class Lines(Silent):
             return
         self._counts["ok" if status == "ok" else "failed"] += 1
         if status == "ok":
+            self._say_how_far()
             return
         self._settled += status in COMPLETE
         self._say(f"{status}: {_with_reason(run, result)}")
         self._say(f"  log: {self._out / 'runs' / run.run_id / 'log.txt'}")
+
+    def _say_how_far(self) -> None:
+        """Leave a line in a log, where there is no display, now and then."""
+        done, now = sum(self._counts.values()), self._clock()
+        if self._quiet or self._every_s is None or done == self._todo:
+            return
+        if now - self._said_at >= self._every_s:
+            self._said_at = now
+            self._say(f"{done:,} of {count(self._todo, 'run')} done")
 
     def renamed(self, runs: Sequence[Planned], files: Sequence[str]) -> None:
         """Say in one line that runs are not started, and what to do."""
@@ -200,6 +222,8 @@ class Display(Lines):
         say: Writes one line, while the display is not up.
         earlier_s: Seconds that runs like these took before; None if unknown.
     """
+
+    _every_s = None
 
     def __init__(
         self, *, out: Path, workers: int, say: Say, earlier_s: float | None = None

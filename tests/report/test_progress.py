@@ -204,3 +204,21 @@ def test_display_shows_runs_in_flight_and_the_whole(
     assert "1/8, 1 failed" in err
     assert "E: [no] markup" in err
     assert said[-1].startswith("0 ok, 1 failed, 7 not run; results in out; ")
+
+
+def test_a_log_hears_every_half_a_minute_how_far_it_is(planned: list[Planned]) -> None:
+    said: list[str] = []
+    clock = Clock()
+    lines = Lines(out=OUT, workers=1, say=said.append, clock=clock)
+    runs = [planned[0]] * 5
+    lines.begin(runs, 0, 0)
+    del said[:]
+    for seconds in (110.0, 131.0, 140.0, 162.0, 200.0):
+        clock.now = seconds
+        lines.ended(runs[0], {"status": "ok"})
+    assert said == ["2 of 5 runs done", "4 of 5 runs done"]  # and of the last the end tells
+    quiet = Lines(out=OUT, workers=1, say=said.append, clock=clock, quiet=True)
+    quiet.begin(runs, 0, 0)
+    clock.now = 300.0
+    quiet.ended(runs[0], {"status": "ok"})
+    assert len(said) == 2
