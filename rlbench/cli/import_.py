@@ -188,6 +188,10 @@ def _written(steps: Iterator[tuple[Foreign, What]], total: int, out: Path) -> in
                 conflicts.append(run)
             if number % _SAID_EVERY == 0 and number < total:
                 say(f"{number:,} of {total:,} runs")
+    except KeyboardInterrupt:
+        done = count(counts["new"] + counts["replaced"], "run")
+        say(f"interrupted; the same command does the rest; so far {done} written to {out}")
+        raise
     except (Busy, OSError) as error:
         why = str(error) if isinstance(error, Busy) else error.strerror or str(error)
         problem = f"stopped: {why}; the same command does the rest; so far "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -209,11 +210,13 @@ def write(
             yield run, "there"
             continue
         with store.locked(run.run_id) as folder:
-            write_json(folder / SPEC, run.spec)
+            # all are written out at the end; what a power cut takes before is read as not there
+            write_json(folder / SPEC, run.spec, sync=False)
             if run.curve:
                 (folder / EVALUATIONS).write_text(as_text(run.curve), "utf-8", newline="\n")
-            write_json(folder / RESULT, run.result)
+            write_json(folder / RESULT, run.result, sync=False)
         yield run, "replaced" if verdict == "conflict" else "new"
+    os.sync()
 
 
 def _check_same_way(runs: Sequence[Foreign], store: Store) -> None:

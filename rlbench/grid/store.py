@@ -327,8 +327,14 @@ def obstacle(folder: Path | str) -> str | None:
     return None
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any], *, sync: bool = True) -> None:
     """Write strict JSON so that readers see the old file or the new one, even after a power cut.
+
+    Args:
+        path: Where to.
+        content: What to write.
+        sync: False leaves it to the caller to have thousands of files written out at once; only a
+            power cut before that can leave an empty one.
 
     Raises:
         OSError: The disk is full, say. The old file, or its absence, is left as it was.
@@ -339,13 +345,16 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         with new.open("w", encoding="utf-8", newline="\n") as stream:
             json.dump(content, stream, indent=1, allow_nan=False, ensure_ascii=False)
             stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+            if sync:
+                stream.flush()
+                os.fsync(stream.fileno())
         new.replace(path)
     except BaseException:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise
+    if not sync:
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -300,3 +300,21 @@ def test_a_p_below_alpha_is_never_written_as_alpha(tmp_path: Path) -> None:
     done = rlbench("gate", old, new)
     assert "worse" in done.stdout
     assert "  0.050  " not in done.stdout
+
+
+def test_every_task_has_its_own_places(tmp_path: Path) -> None:
+    rows = {"old": ["task,algorithm,seed,score"], "new": ["task,algorithm,seed,score"]}
+    for seed in range(5):
+        for side, loss in (("old", 0), ("new", 1)):
+            rows[side].append(f"big,a,{seed},{5000 + 130 * seed - 40 * loss}")
+            rows[side].append(
+                f"small,a,{seed},{0.5 + 0.013 * seed - 0.004 * loss + 0.001 * loss * seed}"
+            )
+    for side, lines in rows.items():
+        (tmp_path / f"{side}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+        assert rlbench("import", tmp_path / f"{side}.csv", "-o", tmp_path / side).exit_code == 0
+    text = rlbench("gate", tmp_path / "old", tmp_path / "new").stdout
+    small = next(line for line in text.splitlines() if "small" in line)
+    assert " 0.526 " in small
+    assert "-0.0020" in small
+    assert " 5260 " in next(line for line in text.splitlines() if "big" in line)

@@ -7,6 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.compare.tests import of_tests
 from rlbench.report.gate.gate import ABSENT, FAILS, NOT_TESTABLE, OPEN, SAME, WORSE, Gate, Verdict
 from rlbench.report.tables.table import DATA_FORMATS, check_format, score_text
@@ -47,15 +48,29 @@ def gate_table(
     if format in DATA_FORMATS:
         return _data(gate, format)
     sign = "+/-" if ascii_only else "±"
-    means = layout.places_by_interval(cell.score for one in gate.verdicts for cell in _cells(one))
-    finer = layout.places_by_interval(
-        one.difference.interval for one in gate.verdicts if one.difference
-    )
-    rows = [_row(one, (means, finer), sign, gate.family.alpha, format) for one in gate.verdicts]
+    places = _places(gate)
+    rows = [
+        _row(one, places[task_of(one.old)], sign, gate.family.alpha, format)
+        for one in gate.verdicts
+    ]
     header = [layout.escape(name, format) for name in _HEADER]
     right = [False, True, True, True, True, True, False]
     below = [*_caption(gate, sign), *remarks(gate)]
     return layout.page(header, rows, right, below=below, format=format)
+
+
+def _places(gate: Gate) -> dict[str, tuple[int, int]]:
+    """Choose the places of means and differences, for each task its own."""
+    by_task: dict[str, list[Verdict]] = {}
+    for one in gate.verdicts:
+        by_task.setdefault(task_of(one.old), []).append(one)
+    return {
+        task: (
+            layout.places_by_interval(cell.score for one in of_task for cell in _cells(one)),
+            layout.places_by_interval(one.difference.interval for one in of_task if one.difference),
+        )
+        for task, of_task in by_task.items()
+    }
 
 
 def headline(gate: Gate) -> str:
