@@ -218,7 +218,7 @@ def test_a_suite_with_reference_scores(out: Path, write_run, tmp_path: Path) -> 
     shown = table(out, "--suite", "--normalise", tmp_path / "scales.csv")
     assert "normalised by two reference scores" in " ".join(shown.stdout.split())
     raw = table(out, "--suite")
-    assert "tasks with large numbers weigh most" in " ".join(raw.stdout.split())
+    assert "goes with the tasks of the largest numbers" in " ".join(raw.stdout.split())
     (tmp_path / "scales.csv").write_text("task,random,human\none,10,20\n", "utf-8")
     done = table(out, "--suite", "--normalise", tmp_path / "scales.csv")
     assert done.exit_code == 2
