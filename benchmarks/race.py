@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SEEDS = 25
 BASE = "base"
-FAILING = 0.25  # share of the seeds in the lower mode of bimodal scores
+FLOOR = -10.0  # standard deviations of a cell
+FAILING = 0.25  # share of the seeds in the lower mode of bimodal scores, or of runs that crash
 # a difference of two cells at one seed has this many standard deviations of a cell
 SD = (2 * (1 - RHO)) ** 0.5
 
@@ -41,8 +42,10 @@ class Case:
         looks: Number of planned looks; None looks after every seed.
         seeds: Seeds of the pool.
         law: ``normal``; ``bimodal``, a quarter of the seeds, much the same ones in all cells, fail
-            to learn; ``skewed``, lognormal; or ``unlike``, a quarter of the seeds fails in all
-            cells but the baseline, which never fails and has their mean.
+            to learn; ``skewed``, lognormal; ``crashing``, normal, but a quarter of the runs, each
+            for itself, crash and score a floor 10 standard deviations below; or ``unlike``, a
+            quarter of the seeds fails in all cells but the baseline, which never fails and has
+            their mean.
         shift: Of the first cell beside the baseline, in standard deviations of a difference.
         shifted: Number of cells that are shifted so, from the first on.
         margin: Margin of equivalence, in the same unit.
@@ -75,29 +78,35 @@ class Case:
         )
 
 
-def draw(case: Case, plan: RacePlan, rng: np.random.Generator) -> dict[str, dict[int, float]]:
-    """Draw the scores of all cells at all seeds: all cells share the luck of a seed."""
+def draw(
+    case: Case, plan: RacePlan, rng: np.random.Generator
+) -> tuple[dict[str, dict[int, float]], dict[str, set[int]]]:
+    """Draw the scores of all cells at all seeds, and what crashes: cells share a seed's luck."""
     luck = rng.normal(size=case.seeds)
-    scores = {}
+    scores: dict[str, dict[int, float]] = {}
+    crashed: dict[str, set[int]] = {}
     for number, cell in enumerate(plan.cells):
         z = RHO**0.5 * luck + (1 - RHO) ** 0.5 * rng.normal(size=case.seeds)
         if case.law == "skewed":
             z = np.exp(0.8 * z)
-        elif case.law != "normal":
+        elif case.law in ("bimodal", "unlike"):
             learned = 0.8 * (ndtr(z) >= FAILING)
             if case.law == "unlike" and cell == BASE:
                 learned = np.full(case.seeds, 0.8 * (1 - FAILING))
             z = learned + 0.02 * rng.normal(size=case.seeds)
         shift = case.shift * SD if 1 <= number <= case.shifted else 0.0
-        scores[cell] = dict(enumerate((z + shift).tolist()))
-    return scores
+        gone = rng.random(case.seeds) < FAILING if case.law == "crashing" else np.zeros(0, bool)
+        crashed[cell] = set(np.flatnonzero(gone).tolist())
+        reached = enumerate((z + shift).tolist())
+        scores[cell] = {seed: FLOOR if seed in crashed[cell] else value for seed, value in reached}
+    return scores, crashed
 
 
 def ends(case: Case, runs: int, seed: Iterable[int]) -> Iterator[tuple[Standing, ...]]:
     """Race again and again."""
     rng, plan = np.random.default_rng(list(seed)), case.plan()
     for _ in range(runs):
-        yield decide(plan, draw(case, plan, rng))
+        yield decide(plan, *draw(case, plan, rng))
 
 
 def spent(race: Sequence[Standing]) -> int:
@@ -107,7 +116,7 @@ def spent(race: Sequence[Standing]) -> int:
 
 NULLS = [
     Case(looks=looks, others=others, law=law)
-    for law in ("normal", "bimodal", "skewed")
+    for law in ("normal", "bimodal", "skewed", "crashing")
     for looks in (5, None)
     for others in (1, CELLS)
 ] + [Case(seeds=15), Case(seeds=15, others=CELLS), Case(seeds=10, looks=2)]

@@ -156,6 +156,8 @@ NULLS = {
     "2 cells, a tenth of the runs fails, n = 10": Table(seeds=10, others=2, failing=0.1),
     "2 cells, a quarter of the runs fails, n = 5": Table(seeds=5, others=2, failing=0.25),
     "2 cells, a quarter of the runs fails, n = 10": Table(seeds=10, others=2, failing=0.25),
+    "1 cell, half of the runs fails, n = 5": Table(seeds=5, others=1, failing=0.5),
+    "1 cell, half of the runs fails, n = 10": Table(seeds=10, others=1, failing=0.5),
     "5 cells, n = 10, one of 5": Table(seeds=10, few=5),
     "5 cells, independent runs, n = 5": Table(seeds=5, apart=True),
     "5 cells, independent runs, a tenth fails, n = 10": Table(seeds=10, apart=True, failing=0.1),

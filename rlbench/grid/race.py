@@ -11,16 +11,17 @@ import json
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rlbench.stats import Interval
 
     Scores = Mapping[str, Mapping[int, float | None]]
+    Failed = Mapping[str, Collection[int]]
 
 PLAN = "race.json"  # in the folder of results, see `rlbench.grid.race_file`
 BETTER, WORSE, EQUIVALENT, UNDECIDED = "better", "worse", "equivalent", "undecided"
@@ -162,7 +163,8 @@ class Standing:
         interval: The mean difference, first less second, with an interval that holds whenever the
             race stops; None before the first look, and where a score is not known.
         evidence: The p-value of that look, significant below `RacePlan.nominal`; or the e-value of
-            all seeds so far, from its inverse on. None where there is no test.
+            all seeds so far, from its inverse on. None where there is no test. What failures weigh
+            in it: `rlbench.stats.crashes`.
         sd: Standard deviation of the differences; None likewise.
         reason: Why there is no test; empty where there is one.
     """
@@ -181,7 +183,7 @@ class Standing:
         return self.verdict != UNDECIDED
 
 
-def decide(plan: RacePlan, scores: Scores) -> tuple[Standing, ...]:
+def decide(plan: RacePlan, scores: Scores, failed: Failed | None = None) -> tuple[Standing, ...]:
     """Judge every comparison from what is there, look by look; the first that decides counts.
 
     At planned looks, the interval is the paired t interval at the nominal level of
@@ -189,17 +191,19 @@ def decide(plan: RacePlan, scores: Scores) -> tuple[Standing, ...]:
     `rlbench.stats.confidence_sequence`, which excludes 0 exactly where the e-value of
     `rlbench.stats.e_process` exceeds ``pairs / alpha``. An interval
     without 0 is better or worse, one inside the margin equivalent. A look uses the first seeds
-    of the pool and no others, and is made when both cells have all of these.
+    of the pool and no others, and is made when both cells have all of these. Where runs failed,
+    better and worse are read off the interval of what `rlbench.stats.crashes` leaves of them.
 
     Args:
         plan: What was planned.
         scores: For each cell and each seed that was tried to its end, the score, failures at the
             task's floor; None where it is not known.
+        failed: For each cell its seeds that failed; None if none did.
 
     Returns:
         One standing for each pair of the plan.
     """
-    return tuple(_standing(plan, pair, scores) for pair in plan.pairs)
+    return tuple(_standing(plan, pair, scores, failed or {}) for pair in plan.pairs)
 
 
 def wanted(plan: RacePlan, standings: Sequence[Standing], step: int = 1) -> dict[str, int]:
@@ -232,7 +236,7 @@ def key_of(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:10]
 
 
-def _standing(plan: RacePlan, pair: Pair, scores: Scores) -> Standing:
+def _standing(plan: RacePlan, pair: Pair, scores: Scores, failed: Failed) -> Standing:
     """Go through the looks of one comparison up to the first that decides."""
     ours, theirs = scores.get(pair.cell, {}), scores.get(pair.other, {})
     standing = Standing(pair=pair)
@@ -240,45 +244,79 @@ def _standing(plan: RacePlan, pair: Pair, scores: Scores) -> Standing:
         seeds = plan.seeds[:n]
         if any(seed not in ours or seed not in theirs for seed in seeds):
             break
-        standing = _look(plan, pair, [ours[s] for s in seeds], [theirs[s] for s in seeds])
+        one, other = (
+            [_Run(of[seed], seed in failed.get(key, ())) for seed in seeds]
+            for key, of in ((pair.cell, ours), (pair.other, theirs))
+        )
+        standing = _look(plan, pair, one, other)
         if standing.decided:
             break
     return standing
 
 
-def _look(
-    plan: RacePlan, pair: Pair, ours: Sequence[float | None], theirs: Sequence[float | None]
-) -> Standing:
+class _Run(NamedTuple):
+    score: float | None
+    failed: bool
+
+
+def _look(plan: RacePlan, pair: Pair, ours: Sequence[_Run], theirs: Sequence[_Run]) -> Standing:
     """Judge one comparison at one look."""
-    from rlbench.stats import confidence_sequence, e_process, paired_difference
+    from rlbench.stats import paired_difference
+    from rlbench.stats.crashes import tested_pairs
 
     n = len(ours)
-    known = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+    known = [
+        (a.score, b.score)
+        for a, b in zip(ours, theirs, strict=True)
+        if a.score is not None and b.score is not None
+    ]
     if len(known) < n:
         return Standing(pair=pair, n=n, reason="a failed run has no known floor")
     first, second = zip(*known, strict=True)
     found = paired_difference(first, second, 1 - plan.nominal)
-    interval, evidence = found.interval, found.p
     if not found.testable:
         why = "all differences are equal"
-        return Standing(pair=pair, n=n, interval=interval, reason=why)
-    if plan.looks is None:
-        differences = [a - b for a, b in known]
-        interval = confidence_sequence(differences, plan.nominal)
-        evidence = e_process(differences)
-    verdict = _verdict(interval, plan.margin, pair.sign)
+        return Standing(pair=pair, n=n, interval=found.interval, reason=why)
+    interval, evidence = _evidence(plan, first, second)
+    claim = interval
+    failed = [[run.failed for run in side] for side in (ours, theirs)]
+    if any(map(any, failed)):
+        weighed = tested_pairs((first, second), failed, pair.sign, flips=False, means=False)
+        left = [pair.sign * d for d in weighed if d is not None]
+        claim, evidence = _evidence(plan, left, [0.0] * len(left))
+    verdict = _better_or_worse(claim, pair.sign)
+    if verdict == UNDECIDED and _within(interval, plan.margin):
+        verdict = EQUIVALENT
     return Standing(
         pair=pair, verdict=verdict, n=n, interval=interval, evidence=evidence, sd=found.sd
     )
 
 
-def _verdict(interval: Interval, margin: float | None, sign: int) -> str:
+def _evidence(
+    plan: RacePlan, first: Sequence[float], second: Sequence[float]
+) -> tuple[Interval, float | None]:
+    """Give the interval of the difference at this look, and the p-value or e-value."""
+    from rlbench.stats import confidence_sequence, e_process, paired_difference
+
+    found = paired_difference(first, second, 1 - plan.nominal)
+    if plan.looks is not None or not found.testable:
+        return found.interval, found.p
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    return confidence_sequence(differences, plan.nominal), e_process(differences)
+
+
+def _better_or_worse(interval: Interval, sign: int) -> str:
     low, high = interval.low, interval.high
-    if low is None or high is None or interval.degenerate:
+    if low is None or high is None or interval.degenerate or low <= 0 <= high:
         return UNDECIDED
-    if low > 0 or high < 0:
-        return BETTER if sign * interval.mid > 0 else WORSE
-    return EQUIVALENT if margin is not None and -margin < low and high < margin else UNDECIDED
+    return BETTER if sign * interval.mid > 0 else WORSE
+
+
+def _within(interval: Interval, margin: float | None) -> bool:
+    low, high = interval.low, interval.high
+    if low is None or high is None or margin is None or interval.degenerate:
+        return False
+    return -margin < low and high < margin
 
 
 def _advice(n: int, looks: int) -> str:

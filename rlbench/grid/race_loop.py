@@ -118,7 +118,7 @@ def race(
     if retry and bad:
         stopped = do([run for cell in runs.values() for run in cell if run.run_id in bad])
     while True:
-        standings = decide(plan, _scores(plan, on_disk, score))
+        standings = decide(plan, _scores(plan, on_disk, score), _failed(plan, on_disk))
         tell(before, standings)
         before, need = standings, wanted(plan, standings, step)
         todo = [
@@ -155,6 +155,13 @@ def _scores(
             for seed, record in zip(plan.seeds, records, strict=True)
             if record.run_id in known
         }
+        for key, records in on_disk.items()
+    }
+
+
+def _failed(plan: RacePlan, on_disk: Mapping[str, Sequence[Record]]) -> dict[str, set[int]]:
+    return {
+        key: {seed for seed, record in zip(plan.seeds, records, strict=True) if _bad(record)}
         for key, records in on_disk.items()
     }
 

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtr
 
+from rlbench.stats.crashes import tested, tested_pairs
 from rlbench.stats.mixed import MAX_T_FROM, adjusted_by_pairs
 from rlbench.stats.sample import ROUNDING, table
 from rlbench.stats.unpaired import unpaired_difference
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -46,6 +49,7 @@ def pair_tests(
     pairs: ArrayLike,
     present: ArrayLike | None = None,
     independent: ArrayLike | None = None,
+    failed: ArrayLike | None = None,
 ) -> PairTests:
     """Test pairs of cells by paired t at common seeds, as one family.
 
@@ -61,6 +65,8 @@ def pair_tests(
         independent: Which pairs (m,) are of cells whose rows have nothing in common: they are
             tested by Welch's t on all of their values, as `unpaired_difference` does, and never by
             flips. None if it is not given.
+        failed: Which values are floors of runs that failed (n, cells), where more is better; none
+            if it is not given. What they weigh in p: `rlbench.stats.crashes`.
 
     Returns:
         One entry a pair, in the order given. Differences are in the unit of ``y``; positive means
@@ -89,14 +95,24 @@ def pair_tests(
     testable = (n >= 2) & _spread(d, left, right, common)
     p = np.where(testable, _paired_t(d, mean, n, common), 1.0)
     apart = np.zeros(len(index), bool) if independent is None else np.asarray(independent, bool)
+    crashed = there & (np.zeros(values.shape, bool) if failed is None else np.asarray(failed, bool))
+    weighed, kept = d, common
+    touched = ((crashed[:, first] | crashed[:, second]) & common).any(axis=0) & ~apart
+    if touched.any():
+        sides = (crashed[:, first[touched]], crashed[:, second[touched]])
+        weighed, kept = d.copy(), common.copy()
+        weighed[:, touched], kept[:, touched] = _weighed(
+            (left[:, touched], right[:, touched]), sides, common[:, touched]
+        )
+        p[touched] = np.where(testable, _tested(weighed, kept), 1.0)[touched]
     if apart.any():
-        welch = _welch(values, there, index[apart])
+        welch = _welch(values, there, crashed, index[apart])
         n[apart], mean[apart], p[apart], testable[apart] = welch
         exponents[apart] = 0
-    of_flips = np.where(apart, 0, n)[testable]
+    of_flips = np.where(apart, 0, kept.sum(axis=0))[testable]
     adjusted, many = np.ones(len(index)), of_flips >= MAX_T_FROM
     if testable.any():
-        adjusted[testable] = adjusted_by_pairs(p[testable], of_flips, d[:, testable])
+        adjusted[testable] = adjusted_by_pairs(p[testable], of_flips, weighed[:, testable])
     with np.errstate(over="ignore"):  # what no float can hold is infinite
         difference = np.ldexp(mean, exponents)
     return PairTests(
@@ -111,11 +127,45 @@ def pair_tests(
     )
 
 
+def _weighed(
+    sides: Sequence[NDArray[np.float64]],
+    failed: Sequence[NDArray[np.bool_]],
+    common: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Give the differences of pairs with failures as a test looks at them, and which are left.
+
+    Args:
+        sides: Of the first and of the second cells (n, m).
+        failed: Which of these failed.
+        common: Which are there.
+    """
+    d, kept = np.zeros(common.shape), np.zeros(common.shape, bool)
+    for column in range(common.shape[1]):
+        rows = np.flatnonzero(common[:, column])
+        scores, crashed = ([side[rows, column].tolist() for side in of] for of in (sides, failed))
+        found = tested_pairs(scores, crashed, 1, flips=len(rows) >= MAX_T_FROM, means=False)
+        for row, difference in zip(rows, found, strict=True):
+            if difference is not None:
+                d[row, column], kept[row, column] = difference, True
+    return d, kept
+
+
+def _tested(d: NDArray[np.float64], kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Compute p-values of what is left of pairs with failures, 1 where it has no spread."""
+    n = kept.sum(axis=0)
+    spread = (n >= 2) & _spread(d, d, np.zeros(d.shape), kept)
+    return np.where(spread, _paired_t(d, d.sum(axis=0) / np.maximum(n, 1), n, kept), 1.0)
+
+
 def _welch(
-    values: NDArray[np.float64], there: NDArray[np.bool_], index: NDArray[np.int64]
+    values: NDArray[np.float64],
+    there: NDArray[np.bool_],
+    crashed: NDArray[np.bool_],
+    index: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Give the fewer values, the difference, p and whether there is a test, one pair at a time."""
     columns = [values[there[:, column], column] for column in range(values.shape[1])]
+    failed = [crashed[there[:, column], column] for column in range(values.shape[1])]
     n, mean, p, testable = [], [], [], []
     for one, other in index:
         first, second = columns[one], columns[other]
@@ -123,6 +173,12 @@ def _welch(
         found = unpaired_difference(first, second) if n[-1] else None
         mean.append(found.interval.mid if found else 0.0)
         known = found.p if found else None
+        if known is not None and (failed[one].any() or failed[other].any()):
+            sides = first.tolist(), second.tolist()
+            known = unpaired_difference(
+                *tested(sides, (failed[one].tolist(), failed[other].tolist()), 1)
+            ).p
+            known = 1.0 if known is None else known
         p.append(1.0 if known is None else known)
         testable.append(known is not None)
     return np.array(n), np.array(mean), np.array(p), np.array(testable)

@@ -218,6 +218,12 @@ def test_a_cell_that_always_fails_is_worse() -> None:
     assert verdicts(world.race(plan())) == [Stands("worse", 5)]
 
 
+def test_what_failed_is_known_to_the_rule() -> None:
+    # behind at every seed; at the floor, seed 2 alone makes the spread as large as the difference
+    world = World({A: lambda seed: None if seed == 2 else -0.2 + 0.01 * (seed % 3), B: flat})
+    assert verdicts(world.race(plan())) == [Stands("worse", 5)]
+
+
 def test_allowed_failures_count_over_all_looks() -> None:
     world = World({A: lambda seed: None if seed in (1, 6) else wave(seed), B: flat})
     raced = world.race(plan(), most_failures=2)

@@ -14,6 +14,8 @@ from rlbench.report.cells.baseline import find
 from rlbench.report.cells.cell import cells
 from rlbench.report.compare.comparison import Comparison, Row, compare, in_order
 from rlbench.report.compare.family import BETTER, WORSE
+from rlbench.report.tables.best import best_set
+from rlbench.report.tables.table import arranged
 
 from .made_up import records
 
@@ -81,6 +83,32 @@ def test_where_all_failed_the_failures_are_the_claim() -> None:
     )
 
 
+def test_a_baseline_that_fails_at_most_seeds_is_beaten() -> None:
+    base = [*[None] * 8, 0.79, 0.80]
+    found = one(base, [0.8 + 0.01 * n for n in range(10)])
+    assert found.verdict == BETTER
+    assert found.p == 2 / 2**10  # ahead at every seed
+
+
+def test_from_seven_seeds_on_a_failure_counts_as_the_strongest_of_the_other_seeds() -> None:
+    base = [0.5] * 6 + [None]
+    ours = [0.51, 0.52, 0.49, 0.53, 0.48, 0.54, 0.9]
+    # d = .01, .02, -.01, .03, -.02, .04 and .9 at the floor, which counts as .04
+    found = one(base, ours)
+    d = np.array([0.01, 0.02, -0.01, 0.03, -0.02, 0.04, 0.04])
+    flips = np.array([[1 - 2 * (code >> n & 1) for n in range(7)] for code in range(128)])
+    extreme = np.abs(flips @ d) >= d.sum() - 1e-9
+    assert found.p == pytest.approx(extreme.mean())
+    assert extreme.mean() == 22 / 128
+
+
+def test_failures_at_most_of_few_seeds_count_as_the_strongest_of_the_others() -> None:
+    found = one([0.5, 0.5, None, None, None], [0.51, 0.53, 0.6, 0.7, 0.8])
+    assert found.p == pytest.approx(
+        scipy_stats.ttest_1samp([0.01, 0.03, 0.03, 0.03, 0.03], 0).pvalue
+    )
+
+
 def test_no_floor_makes_it_pay_to_crash() -> None:
     made = records({"base": [-0.5, -0.51, -0.52, -0.5, -0.51, -0.5, -0.52], "one": [None] * 7})
     comparison = versus(made)  # the floor is 0
@@ -95,8 +123,8 @@ VALUES = st.floats(min_value=0.0, max_value=1.0).map(lambda x: round(x, 3))
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.lists(st.tuples(VALUES, VALUES, st.booleans(), st.booleans()), min_size=2, max_size=9),
-    st.integers(0, 8),
+    st.lists(st.tuples(VALUES, VALUES, st.booleans(), st.booleans()), min_size=2, max_size=11),
+    st.integers(0, 10),
 )
 def test_one_more_failure_never_makes_a_row_better(
     pairs: list[tuple[float, float, bool, bool]], which: int
@@ -125,3 +153,23 @@ def test_at_the_null_failures_do_not_raise_the_rate_of_claims() -> None:
         claims += one(*sides).verdict in (BETTER, WORSE)
     # 400 * 0.05 = 20; two standard errors are 8.7
     assert claims <= 28
+
+
+@pytest.mark.parametrize("n", [3, 5, 8])
+def test_the_best_of_a_table_are_told_by_the_same_test_as_a_comparison(n: int) -> None:
+    rng = np.random.default_rng(n)
+    compared = 0
+    for _ in range(40):
+        sides = [
+            [None if gone else float(value) for gone, value in zip(*pair, strict=True)]
+            for pair in zip(rng.random((2, n)) < 0.3, rng.random((2, n)), strict=True)
+        ]
+        made = records({"base": sides[0], "one": sides[1]})
+        row = one(*sides)
+        rows, _ = arranged(cells(made))
+        ps = {standing.p for standing in best_set(rows).standings} - {None}
+        assert len(ps) <= 1
+        if ps and row.p is not None:
+            assert ps.pop() == pytest.approx(row.p)
+            compared += 1
+    assert compared > 20

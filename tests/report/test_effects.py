@@ -348,3 +348,43 @@ def test_where_less_is_better_the_best_comes_first_and_its_difference_is_negativ
     assert estimate(found, ("a", "b")) == pytest.approx(-0.2, abs=0.02)
     assert contrast(found, ("a", "b")).judgement.verdict == "+"
     assert contrast(found, ("a", "b"), ("c", "p")).judgement.verdict == "-"
+
+
+# failures
+
+
+def test_a_failure_does_not_hide_a_main_effect() -> None:
+    # the means of c less those of p: 0.1, 0.11, 0.12, 0.13, and 0.32 where one of p's cells failed
+    scores: dict[tuple[str, ...], list[float | None]] = {
+        ("a", "c"): [0.60, 0.61, 0.62, 0.63, 0.64],
+        ("a", "p"): [0.50, 0.50, 0.50, 0.50, None],
+        ("b", "c"): [0.60, 0.61, 0.62, 0.63, 0.64],
+        ("b", "p"): [0.50, 0.50, 0.50, 0.50, 0.50],
+    }
+    whole_seed = [0.10, 0.11, 0.12, 0.13, 0.39]
+    found = contrast(of(scores, wanted=["loss"]), ("c", "p")).judgement
+    assert found.difference
+    assert found.difference.interval.mid == pytest.approx(np.mean(whole_seed))
+    assert found.difference.p == pytest.approx(scipy_stats.ttest_1samp(whole_seed, 0).pvalue)
+    assert found.difference.p > 0.03
+    assert found.p == pytest.approx(scipy_stats.ttest_1samp(whole_seed[:4], 0).pvalue)
+    assert found.p < 0.001
+    assert found.more is None  # a floor is no spread to plan by
+
+
+@pytest.mark.parametrize("failed", ["c", "p"])
+def test_a_level_wins_nothing_by_a_failure(failed: str) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        scores: dict[tuple[str, ...], list[float | None]] = {
+            name: rng.uniform(0.4, 0.6, 8).tolist() for name in product("ab", "cp")
+        }
+        before = _winner(of(scores, wanted=["loss"]))
+        scores["a", failed][3] = None
+        after = _winner(of(scores, wanted=["loss"]))
+        assert after in (before, "", "p" if failed == "c" else "c")
+
+
+def _winner(found: TaskEffects) -> str:
+    (one,) = effect(found, "loss").contrasts
+    return {"+": one.levels[0][0], "-": one.levels[0][1]}.get(one.judgement.verdict, "")

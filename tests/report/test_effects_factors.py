@@ -284,3 +284,45 @@ def test_two_factors_are_crossed_in_a_table_with_their_means() -> None:
         pytest.approx([0.625, 0.125, 0.375], abs=0.006),
         pytest.approx([0.725, 0.325], abs=0.006),
     ]
+
+
+def test_raw_scores_of_tasks_on_other_scales_are_not_averaged_silently() -> None:
+    scores = {
+        ("a", "t1"): [0.2, 0.3, 0.4],
+        ("b", "t1"): [0.1, 0.2, 0.1],
+        ("a", "t2"): [200.0, 100.0, 150.0],
+        ("b", "t2"): [110.0, 130.0, 190.0],
+    }
+    made = [
+        record(seed, score, estimator=e, task=t)
+        for (e, t), values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+    said = text_of(made, across_tasks=True)
+    assert (
+        "Scores of tasks are averaged as they are: they differ by up to 100 in t2 and by up to 0.3 "
+        "in t1, so that the former decides. --normalise FILE puts all on one scale."
+    ) in said
+    scales = {"t1": (0.0, 1.0), "t2": (0.0, 200.0)}
+    for apart in (
+        text_of(made, across_tasks=True, scales=scales),  # one scale
+        text_of(made),  # each task for itself
+    ):
+        assert "averaged as they are" not in apart
+
+
+def test_what_an_effect_would_show_alone_is_said_beside_nothing_shown() -> None:
+    # of d = 0.05, 0.03, 0.02, 0.04, 0.01 (a - b) p is 0.013 alone, and 0.013 * 45 in a family of 45
+    means = {"a": (0.05, 0.03, 0.02, 0.04, 0.01), "b": (0.0,) * 5, "c": (0.02, 0, 0.03, 0.01, 0.02)}
+    made = [
+        record(seed, 0.5 + value + (0.01 * ((seed * n) % 3)), estimator=e, loss=k)
+        for e, values in means.items()
+        for n, k in enumerate("uvwxy")
+        for seed, value in enumerate(values)
+    ]
+    found = of(made)
+    estimator = found.effects[0]
+    assert estimator.p is not None
+    assert estimator.p < 0.05
+    assert all(one.judgement.verdict == "?" for one in estimator.contrasts)
+    assert f"; its own contrasts alone would show one, p = {estimator.p:.3f})" in text_of(made)

@@ -233,3 +233,33 @@ def test_false_claims_of_a_whole_race_stay_below_alpha(looks: int | None, family
         wrong += any(standing.decided for standing in decide(made, scores))
     # two standard errors of 250 races at 0.05 are 0.028
     assert wrong / races <= 0.05 + 0.028
+
+
+# failures
+
+
+@pytest.mark.parametrize("looks", [2, None])
+def test_failures_of_the_baseline_do_not_hide_that_a_cell_is_better(looks: int | None) -> None:
+    made = plan(looks=looks)
+    scores = {A: cell([0.8, 0.9, 1.0, 1.1, 1.2] * 2), B: cell([-90.0, *[0.0] * 4] * 2)}
+    without = decide(made, scores)[0]
+    known = decide(made, scores, {B: {0, 5}})[0]
+    assert (without.verdict, known.verdict) == ("undecided", "better")
+    # what is shown is the mean of all, failures at the floor
+    assert known.interval is not None
+    whole = np.array([90.8, 0.9, 1.0, 1.1, 1.2] * 2)[: known.n]
+    assert known.interval.mid == pytest.approx(whole.mean())
+    if looks:  # the other four differences of the first look
+        left = stats.paired_difference([0.9, 1.0, 1.1, 1.2], [0.0] * 4)
+        assert (known.n, known.evidence) == (5, pytest.approx(left.p))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_own_failures_neither_help_nor_hide_that_a_cell_is_worse(sign: int) -> None:
+    made = RacePlan(pairs=(Pair(cell=A, other=B, sign=sign),), seeds=tuple(range(10)), looks=2)
+    ahead = cell([sign * value for value in [0.8, 0.9, 1.0, 1.1, -9.0] * 2])
+    level, failed = steady(10), {4, 9}
+    assert decide(made, {A: ahead, B: level}, {A: failed})[0].verdict == "undecided"
+    behind = cell([sign * value for value in [-0.8, -0.9, -1.0, -1.1, -9.0] * 2])
+    assert decide(made, {A: behind, B: level})[0].n == 10
+    assert decide(made, {A: behind, B: level}, {A: failed})[0].verdict == "worse"

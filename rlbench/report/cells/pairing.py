@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlbench.grid.importing import seeds_are_counted
-from rlbench.report.cells import crashes
 from rlbench.report.cells.cell import KINDS, VERSIONS
 from rlbench.report.cells.metric import SCORE
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.report.cells.cell import Cell, Seed
+    from rlbench.stats.crashes import Samples
 
 _LARGEST = 2.0**1020  # of numbers whose differences and their sums a float can hold
 # on these stands what every run of a task is measured by, and what it starts from
@@ -30,6 +30,7 @@ class Pairs:
         ours: What the cell reached there; empty where there is a `reason`.
         theirs: What the baseline reached.
         failed: Which of either side failed, in the order of their numbers; empty where none did.
+        means: Whether a side is a mean over several cells, so that a failure is a part of it.
         independent: Whether the runs of both sides have nothing in common: there are no pairs, and
             both sides are whole.
         failures: How many of the pairs, or of the runs of both sides, failed.
@@ -42,6 +43,7 @@ class Pairs:
     ours: tuple[float, ...] = ()
     theirs: tuple[float, ...] = ()
     failed: tuple[tuple[bool, ...], tuple[bool, ...]] = ((), ())
+    means: bool = False
     independent: bool = False
     failures: int = 0
     sign: int = 1
@@ -49,22 +51,35 @@ class Pairs:
     comparable: bool = True
 
     @property
-    def tested(self) -> tuple[dict[int, float], crashes.Samples]:
-        """What p is computed from, the larger the better; see `crashes`.
+    def tested(self) -> tuple[dict[int, float], Samples]:
+        """What p is computed from, the larger the better; see `rlbench.stats.crashes`.
 
         Returns:
             The difference of each pair by its seed, none where runs are independent; and the two
             samples of a t test, of pairs the differences beside zeros.
         """
+        from rlbench.stats import crashes
+        from rlbench.stats.mixed import MAX_T_FROM
+
         if self.independent:
             return {}, crashes.tested((self.ours, self.theirs), self._failed, self.sign)
-        found = crashes.tested_pairs((self.ours, self.theirs), self._failed, self.sign)
+        flips = len(self.ours) >= MAX_T_FROM
+        found = crashes.tested_pairs(
+            (self.ours, self.theirs), self._failed, self.sign, flips=flips, means=self.means
+        )
         by_seed = {s: d for s, d in zip(self.seeds, found, strict=True) if d is not None}
         return by_seed, (tuple(by_seed.values()), (0.0,) * len(by_seed))
 
     @property
-    def outcomes(self) -> crashes.Samples:
+    def outcomes(self) -> Samples:
         """Two samples to count wins in: a failure is the worst of all; the larger is the better."""
+        from rlbench.stats import crashes
+
+        if self.means:
+            first, second = (
+                tuple(self.sign * x for x in side) for side in (self.ours, self.theirs)
+            )
+            return first, second
         return crashes.ranked((self.ours, self.theirs), self._failed, self.sign)
 
     @property

@@ -92,7 +92,7 @@ def judge(
     sign flips, below it is Holm's on the paired t tests, and so it is of Welch's test where runs
     are independent; how both kinds share the error rate: `rlbench.stats.mixed.adjusted_by_pairs`.
     A seed that one comparison lacks is 0 there under every flip, so that it adds nothing. What
-    failures weigh in p: `rlbench.report.cells.crashes`. Simultaneous intervals are Bonferroni's.
+    failures weigh in p: `rlbench.stats.crashes`. Simultaneous intervals are Bonferroni's.
     Seeds to come are planned at the level of one comparison after Bonferroni, by the upper limit of
     the standard deviation, see `rlbench.stats.pairs_needed`.
 

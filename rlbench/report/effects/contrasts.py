@@ -133,7 +133,9 @@ def effects(
     A main effect of two levels is the difference of their means over the same levels of all other
     factors, with equal weights; an interaction is the difference of such a difference between two
     levels of another factor. Where the grid has holes, only partners that both sides have count.
-    All contrasts are one family, over all tasks: see `rlbench.report.compare.family.judge`.
+    All contrasts are one family, over all tasks: see `rlbench.report.compare.family.judge`. A seed
+    at which any cell of a side failed weighs in p as a failure of that side does, see
+    `rlbench.stats.crashes`.
 
     Args:
         cells: In any order; it changes nothing.
@@ -247,9 +249,7 @@ def _difference(
     partners = sorted(ours.keys() & theirs.keys())
     if not partners:
         return None
-    pairs = grid.pairs(
-        grid.mean([ours[p] for p in partners]), grid.mean([theirs[p] for p in partners])
-    )
+    pairs = grid.pairs([[ours[p] for p in partners]], [[theirs[p] for p in partners]])
     return _Wish(levels=(levels,), pairs=pairs, partners=len(partners), at=at)
 
 
@@ -263,14 +263,10 @@ def _interaction(grid: Grid, m: int, n: int) -> _Asked:
             partners = sorted(set.intersection(*(set(corner) for corner in corners)))
             if not partners:
                 continue
-            ac, bd, bc, ad = (grid.mean([corner[p] for p in partners]) for corner in corners)
-            pairs = grid.pairs(_sum(ac, bd), _sum(bc, ad))  # (ac - bc) - (ad - bd)
+            ac, bd, bc, ad = ([corner[p] for p in partners] for corner in corners)
+            pairs = grid.pairs([ac, bd], [bc, ad])  # (ac - bc) - (ad - bd)
             found.append(_Wish(levels=((a, b), (c, d)), pairs=pairs, partners=len(partners)))
     return _Asked(factors=names, found=tuple(found), missing=wanted - len(found))
-
-
-def _sum(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    return [x + y for x, y in zip(one, other, strict=True)]
 
 
 def _effects(

@@ -136,6 +136,10 @@ def _grid(
         uneven=uneven,
         scaled=scales is not None,
         named=tuple((names[id(cell)], cell) for cell in used),
+        broken={
+            place: frozenset(seed.number for cell in group for seed in cell.failed)
+            for place, group in kept.items()
+        },
     )
 
 

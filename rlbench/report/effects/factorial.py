@@ -50,6 +50,7 @@ class Grid:
         uneven: Names of cells that are in no average, because not all places have their like.
         scaled: Whether the values were put on one scale for all tasks.
         named: The cells that count, each with its name.
+        broken: Place to the seeds at which a run failed, of any cell that is averaged there.
         order: Name of a factor to its levels, the best first, where that is said for several grids
             at once.
     """
@@ -67,6 +68,7 @@ class Grid:
     uneven: tuple[str, ...] = ()
     scaled: bool = False
     named: tuple[tuple[str, Cell], ...] = ()
+    broken: Mapping[Place, frozenset[int]] = field(default_factory=dict)
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -107,21 +109,45 @@ class Grid:
 
         return sorted(factor.levels, key=worth)
 
-    def pairs(self, ours: Sequence[float], theirs: Sequence[float]) -> Pairs:
-        """Pair the two sides of a contrast, a number a seed each."""
+    def pairs(self, ours: Sequence[Sequence[Place]], theirs: Sequence[Sequence[Place]]) -> Pairs:
+        """Pair the two sides of a contrast, seed by seed.
+
+        Args:
+            ours: Groups of places; a side is the sum of the means of its groups.
+            theirs: Those of the other side.
+        """
+        sides = [
+            [sum(means) for means in zip(*(self.mean(group) for group in side), strict=True)]
+            for side in (ours, theirs)
+        ]
+        failed = [
+            [
+                any(seed in self.broken.get(place, ()) for group in side for place in group)
+                for seed in self.seeds
+            ]
+            for side in (ours, theirs)
+        ]
         return Pairs(
-            seeds=self.seeds, ours=tuple(ours), theirs=tuple(theirs), sign=self.metric.sign
+            seeds=self.seeds,
+            ours=tuple(sides[0]),
+            theirs=tuple(sides[1]),
+            failed=(tuple(failed[0]), tuple(failed[1])),
+            failures=sum(map(any, zip(*failed, strict=True))),
+            means=self.partners > 1 or sum(map(len, ours)) > 1,
+            sign=self.metric.sign,
         )
 
     def over(self, number: int) -> Grid:
         """Average over the levels of one factor; places that lack one become holes."""
         levels = self.factors[number].levels
         values: dict[Place, tuple[float, ...]] = {}
+        broken: dict[Place, frozenset[int]] = {}
         for place in self.values:
             rest = place[:number] + place[number + 1 :]
             whole = [(*rest[:number], level, *rest[number:]) for level in levels]
             if all(one in self.values for one in whole):
                 values[rest] = tuple(self.mean(whole))
+                broken[rest] = frozenset().union(*(self.broken.get(one, ()) for one in whole))
         kept = self.factors[:number] + self.factors[number + 1 :]
         found = (
             replace(
@@ -129,7 +155,7 @@ class Grid:
             )
             for n, factor in enumerate(kept)
         )
-        return replace(self, factors=tuple(found), values=values)
+        return replace(self, factors=tuple(found), values=values, broken=broken)
 
 
 def in_one_order(grids: Sequence[Grid]) -> list[Grid]:

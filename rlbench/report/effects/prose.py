@@ -131,7 +131,10 @@ def _nothing_shown(effect: Effect, tested: Sequence[Contrast], family: Family, s
         return f"no {noun} beyond {sign}{family.margin:g}"
     equal = len(tested) - len(still)
     but = f", {equal} of {len(tested)} within {sign}{family.margin:g}" if equal else ""
-    return f"no {noun} shown (p {_least(still, family)}{_more(still)}){but}"
+    alone = ""
+    if len(tested) > 1 and effect.p is not None and effect.p < family.alpha:
+        alone = f"; its own contrasts alone would show one, p {p_and_sign(effect.p, family)}"
+    return f"no {noun} shown (p {_least(still, family)}{_more(still)}{alone}){but}"
 
 
 def _said(contrast: Contrast, family: Family, sign: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.grid.importing import seeds_are_counted
+from rlbench.report.cells.pairing import task_of
 from rlbench.report.compare.family import NOT_TESTABLE
 from rlbench.report.effects.data import contrast_name, effect_name
 from rlbench.report.tables.caption import common
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rlbench.report.effects.contrasts import Effects, TaskEffects
     from rlbench.report.effects.factorial import Grid
 
+_UNLIKE = 4  # times as far apart are the scores of one task as those of another
 _NAMED = 5  # holes, cells and the like that a note names
 
 
@@ -29,6 +31,7 @@ def remarks(found: Effects) -> list[str]:
     for one in found.tasks:
         of_task = [
             *_averaged(one.grid),
+            *_unlike_scales(one.grid),
             *_left_out(one.grid),
             *_holes(one),
             *_untested(one),
@@ -53,6 +56,27 @@ def _averaged(grid: Grid) -> Iterator[str]:
         yield f"Averaged within each seed over {over}: {grid.partners} cells for each one here."
     if grid.uneven:
         yield f"Not averaged, for want of their like everywhere: {_some(grid.uneven)}."
+
+
+def _unlike_scales(grid: Grid) -> Iterator[str]:
+    """Say where raw scores of tasks are averaged, of which some have far larger differences."""
+    if grid.scaled:
+        return
+    scores: dict[str, list[float]] = {}
+    for _, cell in grid.named:
+        for seed in cell.ok:
+            if seed.number in grid.seeds and seed.score is not None:
+                scores.setdefault(task_of(cell), []).append(seed.score)
+    spans = {task: max(values) - min(values) for task, values in scores.items()}
+    if len(spans) < 2:
+        return
+    widest, narrowest = max(spans, key=spans.__getitem__), min(spans, key=spans.__getitem__)
+    if spans[widest] > _UNLIKE * spans[narrowest]:
+        yield (
+            "Scores of tasks are averaged as they are: they differ by up to "
+            f"{spans[widest]:.3g} in {widest} and by up to {spans[narrowest]:.3g} in "
+            f"{narrowest}, so that the former decides. --normalise FILE puts all on one scale."
+        )
 
 
 def _left_out(grid: Grid) -> Iterator[str]:

@@ -95,7 +95,11 @@ def _of_numbers(made: Course, plan: RacePlan, shown: Sequence[str]) -> str:
     over = "at all looks" if len(plan.pairs) == 1 else "for all comparisons at all looks"
     parts = ["n: pairs of seeds at the look that decided, or at the last one."]
     if "failed" in shown:
-        parts.append("failed: pairs with a failed run; it scores the task's floor.")
+        parts.append(
+            "failed: pairs with a failed run; it scores the task's floor. Failures of the other "
+            "side weigh less in the test of better, own ones in that of worse: by their size alone "
+            "they would hide it."
+        )
     if "score" in shown:
         parts.append("score: the row's mean over its pairs.")
     parts += [

@@ -133,12 +133,12 @@ def _tests(
     numbers = sorted({seed.number for cell in rows for seed in cell.tried})
     place = {number: row for row, number in enumerate(numbers)}
     values = np.zeros((max(len(numbers), 1), len(rows)))
-    tried, known = np.zeros(values.shape, dtype=bool), np.zeros(values.shape, dtype=bool)
+    tried, known, failed = (np.zeros(values.shape, dtype=bool) for _ in range(3))
     for column, cell in enumerate(rows):
         for seed in cell.tried:
             at = place[seed.number], column
-            tried[at], known[at] = True, seed.score is not None
-            values[at] = seed.score or 0.0
+            tried[at], known[at], failed[at] = True, seed.score is not None, not seed.ok
+            values[at] = cell.metric.sign * (seed.score or 0.0)
     first, second = np.array(pairs).T
     common = tried[:, first] & tried[:, second]
     unknown = np.any(common & ~(known[:, first] & known[:, second]), axis=0).tolist()
@@ -149,12 +149,12 @@ def _tests(
     tests = {pair: _Test(reason=why) for pair, why in zip(pairs, reasons, strict=True) if why}
     asked = [pair for pair in pairs if pair not in tests]
     apart = [independent(rows[one], rows[other]) for one, other in asked]
-    found = pair_tests(values, np.array(asked, dtype=np.int64), tried & known, apart)
+    found = pair_tests(values, np.array(asked, dtype=np.int64), tried & known, apart, failed)
     for number, (one, other) in enumerate(asked):
         tests[one, other] = _Test(
             n=int(found.n[number]),
             p=float(found.adjusted[number]) if found.testable[number] else None,
-            lead=rows[one].metric.sign * float(found.difference[number]),
+            lead=float(found.difference[number]),
             tied=bool(found.tied[number]),
             apart=apart[number],
         )
