@@ -10,7 +10,8 @@ call gives the same bytes, in whatever order the seeds come.
 - A family of comparisons: `holm` (up to 6 seeds), `max_t` (from 7).
 - A grid of cells: `contrast`, `contrast_values`.
 - A suite of tasks: `suite_interval`, `new_tasks_interval`, `optimality_gap`,
-  `performance_profile`, `bootstrap_ranks`.
+  `performance_profile`, `bootstrap_ranks`; two algorithms over one: `suite_difference`,
+  `suite_improvement`.
 - How many seeds: `pairs_needed`, `pocock_looks`, `e_process`, `sign_e_process`,
   `confidence_sequence`.
 """
@@ -36,12 +37,15 @@ from rlbench.stats.sequential import (
     sign_e_process,
 )
 from rlbench.stats.suite import suite_interval
+from rlbench.stats.suite_difference import SuiteDifference, suite_difference
+from rlbench.stats.suite_improvement import suite_improvement
 from rlbench.stats.unpaired import unpaired_difference
 
 __all__ = [
     "Difference",
     "Interval",
     "Rank",
+    "SuiteDifference",
     "bootstrap_ranks",
     "confidence_sequence",
     "contrast",
@@ -63,6 +67,8 @@ __all__ = [
     "repeated_t_level",
     "sign_e_process",
     "sign_flip_test",
+    "suite_difference",
+    "suite_improvement",
     "suite_interval",
     "unpaired_difference",
 ]

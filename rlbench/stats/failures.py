@@ -45,7 +45,7 @@ def failure_interval(failures: SupportsIndex, n: SupportsIndex, level: float = 0
     return Interval(low=low, mid=k / runs, high=high, level=level, n=runs, method="Jeffreys")
 
 
-def jeffreys(successes: float, n: int, level: float) -> tuple[float, float]:
+def jeffreys(successes: float, n: float, level: float) -> tuple[float, float]:
     """Compute Jeffreys' interval of a proportion; half a success stands for a tie."""
     a, b = successes + 0.5, n - successes + 0.5
     low = 0.0 if successes == 0 else float(betaincinv(a, b, (1 - level) / 2))

@@ -90,6 +90,50 @@ def suite(scores: Mapping[str, ArrayLike]) -> dict[str, Array]:
     return checked
 
 
+def two_sides(
+    a: Mapping[str, ArrayLike], b: Mapping[str, ArrayLike], *, paired: bool
+) -> tuple[list[Array], list[Array]]:
+    """Check the scores of two algorithms over one suite.
+
+    Args:
+        a: For every task, the values (n,) of the first.
+        b: Those of the second, for the same tasks.
+        paired: Whether both have as many in each task, in the same order of seeds.
+
+    Returns:
+        The values of each side, task by task in one order.
+
+    Raises:
+        ValueError: There is no task, one is on one side only, or its values are no samples.
+    """
+    for side in (a, b):
+        if not hasattr(side, "keys"):
+            raise ValueError(
+                "expected mappings from task to the scores of its runs, got "
+                f"{type(side).__name__}; a bare array does not say which axis is the task"
+            )
+    lacking = [*(task for task in a if task not in b), *(task for task in b if task not in a)]
+    if lacking:
+        raise ValueError(f"task {lacking[0]!r} is on one side only")
+    if not a:
+        raise ValueError("no tasks: a suite needs at least one")
+    first: list[Array] = []
+    second: list[Array] = []
+    for task in sorted(a):
+        try:
+            one, other = sample(a[task]), sample(b[task])
+        except ValueError as error:
+            raise ValueError(f"task {task!r}: {error}") from None
+        if paired and len(one) != len(other):
+            raise ValueError(
+                f"task {task!r}: {len(one)} runs beside {len(other)}; pairs need the same seeds on "
+                "both sides (paired=False compares independent runs)"
+            )
+        first.append(one)
+        second.append(other)
+    return first, second
+
+
 def check_level(level: float) -> None:
     """Refuse a confidence level outside (0, 1)."""
     if not 0 < level < 1:
