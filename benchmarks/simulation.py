@@ -122,6 +122,43 @@ def false_positives(runs: int) -> Iterable[Line]:
         yield Line(what=name, rate=_share(hits), runs=runs, most=most, note=note)
 
 
+def suite_claims(runs: int) -> Iterable[Line]:
+    """Measure how often two algorithms that are alike over a suite are told apart."""
+    rng = np.random.default_rng(7)
+    few = max(100, runs // 2)
+    for tasks in (3, 10):
+        for n in (3, 5, 10):
+            for law in ("alike", "unlike spreads", "tasks far apart", "a quarter learns nothing"):
+                hits = [
+                    (
+                        stats.suite_difference(
+                            *two_algorithms(rng, tasks, n, law), resamples=1000
+                        ).p
+                        or 1
+                    )
+                    < ALPHA
+                    for _ in range(few)
+                ]
+                what = f"IQM of {tasks} tasks, n = {n}, {law}"
+                yield Line(what=what, rate=_share(hits), runs=few, most=ALPHA)
+
+
+def two_algorithms(
+    rng: np.random.Generator, tasks: int, n: int, law: str
+) -> tuple[dict[str, NDArray[np.float64]], ...]:
+    """Draw two algorithms with equal means in each task, which share the luck of a seed."""
+    luck = rng.normal(size=(tasks, n)) * math.sqrt(RHO)
+    sides = luck + rng.normal(size=(2, tasks, n)) * math.sqrt(1 - RHO)
+    if law == "unlike spreads":
+        sides[0] *= 3
+    elif law == "tasks far apart":
+        sides += 30 * rng.normal(size=(tasks, 1))
+    elif law != "alike":
+        sides = np.where(sides < ndtri(0.25), -10.0, sides)
+    first, second = ({f"task {k:02}": row for k, row in enumerate(side)} for side in sides)
+    return first, second
+
+
 def power(runs: int) -> Iterable[Line]:
     """Measure how often the rules see a difference of one sd, of a cell unless said."""
     rng = np.random.default_rng(3)
@@ -191,8 +228,8 @@ def _share(hits: list[bool]) -> float:
 
 
 INTRODUCTION = (
-    "Written by `python benchmarks/simulation.py`: {runs} simulations a line (a quarter for "
-    f"suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false positive "
+    "Written by `python benchmarks/simulation.py`: {runs} simulations a line (a quarter or "
+    f"half for suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false positive "
     "rate may exceed its promise by two standard errors."
 )
 
@@ -201,7 +238,7 @@ if __name__ == "__main__":
         report(
             "# What the statistics promise, simulated",
             INTRODUCTION,
-            dict.fromkeys((coverage, false_positives, power), 1.0),
+            dict.fromkeys((coverage, false_positives, suite_claims, power), 1.0),
             runs=4000,
             about=__doc__,
         )

@@ -262,7 +262,7 @@ class _Run(NamedTuple):
 def _look(plan: RacePlan, pair: Pair, ours: Sequence[_Run], theirs: Sequence[_Run]) -> Standing:
     """Judge one comparison at one look."""
     from rlbench.stats import paired_difference
-    from rlbench.stats.crashes import tested_pairs
+    from rlbench.stats.crashes import weighed_pairs
 
     n = len(ours)
     known = [
@@ -281,7 +281,7 @@ def _look(plan: RacePlan, pair: Pair, ours: Sequence[_Run], theirs: Sequence[_Ru
     claim = interval
     failed = [[run.failed for run in side] for side in (ours, theirs)]
     if any(map(any, failed)):
-        weighed = tested_pairs((first, second), failed, pair.sign, flips=False, means=False)
+        weighed = weighed_pairs((first, second), failed, pair.sign)
         left = [pair.sign * d for d in weighed if d is not None]
         claim, evidence = _evidence(plan, left, [0.0] * len(left))
     verdict = _better_or_worse(claim, pair.sign)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import stdtr
 
-from rlbench.stats.crashes import tested, tested_pairs
+from rlbench.stats.crashes import weighed, weighed_pairs
 from rlbench.stats.mixed import MAX_T_FROM, adjusted_by_pairs
 from rlbench.stats.sample import ROUNDING, table
 from rlbench.stats.unpaired import unpaired_difference
@@ -96,15 +96,15 @@ def pair_tests(
     p = np.where(testable, _paired_t(d, mean, n, common), 1.0)
     apart = np.zeros(len(index), bool) if independent is None else np.asarray(independent, bool)
     crashed = there & (np.zeros(values.shape, bool) if failed is None else np.asarray(failed, bool))
-    weighed, kept = d, common
+    looked_at, kept = d, common
     touched = ((crashed[:, first] | crashed[:, second]) & common).any(axis=0) & ~apart
     if touched.any():
         sides = (crashed[:, first[touched]], crashed[:, second[touched]])
-        weighed, kept = d.copy(), common.copy()
-        weighed[:, touched], kept[:, touched] = _weighed(
+        looked_at, kept = d.copy(), common.copy()
+        looked_at[:, touched], kept[:, touched] = _weighed(
             (left[:, touched], right[:, touched]), sides, common[:, touched]
         )
-        p[touched] = np.where(testable, _tested(weighed, kept), 1.0)[touched]
+        p[touched] = np.where(testable, _tested(looked_at, kept), 1.0)[touched]
     if apart.any():
         welch = _welch(values, there, crashed, index[apart])
         n[apart], mean[apart], p[apart], testable[apart] = welch
@@ -112,7 +112,7 @@ def pair_tests(
     of_flips = np.where(apart, 0, kept.sum(axis=0))[testable]
     adjusted, many = np.ones(len(index)), of_flips >= MAX_T_FROM
     if testable.any():
-        adjusted[testable] = adjusted_by_pairs(p[testable], of_flips, weighed[:, testable])
+        adjusted[testable] = adjusted_by_pairs(p[testable], of_flips, looked_at[:, testable])
     with np.errstate(over="ignore"):  # what no float can hold is infinite
         difference = np.ldexp(mean, exponents)
     return PairTests(
@@ -143,7 +143,7 @@ def _weighed(
     for column in range(common.shape[1]):
         rows = np.flatnonzero(common[:, column])
         scores, crashed = ([side[rows, column].tolist() for side in of] for of in (sides, failed))
-        found = tested_pairs(scores, crashed, 1, flips=len(rows) >= MAX_T_FROM, means=False)
+        found = weighed_pairs(scores, crashed, 1)
         for row, difference in zip(rows, found, strict=True):
             if difference is not None:
                 d[row, column], kept[row, column] = difference, True
@@ -176,7 +176,7 @@ def _welch(
         if known is not None and (failed[one].any() or failed[other].any()):
             sides = first.tolist(), second.tolist()
             known = unpaired_difference(
-                *tested(sides, (failed[one].tolist(), failed[other].tolist()), 1)
+                *weighed(sides, (failed[one].tolist(), failed[other].tolist()), 1)
             ).p
             known = 1.0 if known is None else known
         p.append(1.0 if known is None else known)

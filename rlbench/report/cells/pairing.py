@@ -59,13 +59,11 @@ class Pairs:
             samples of a t test, of pairs the differences beside zeros.
         """
         from rlbench.stats import crashes
-        from rlbench.stats.mixed import MAX_T_FROM
 
         if self.independent:
-            return {}, crashes.tested((self.ours, self.theirs), self._failed, self.sign)
-        flips = len(self.ours) >= MAX_T_FROM
-        found = crashes.tested_pairs(
-            (self.ours, self.theirs), self._failed, self.sign, flips=flips, means=self.means
+            return {}, crashes.weighed((self.ours, self.theirs), self._failed, self.sign)
+        found = crashes.weighed_pairs(
+            (self.ours, self.theirs), self._failed, self.sign, means=self.means
         )
         by_seed = {s: d for s, d in zip(self.seeds, found, strict=True) if d is not None}
         return by_seed, (tuple(by_seed.values()), (0.0,) * len(by_seed))

@@ -193,10 +193,10 @@ def _of_p(comparison: Comparison) -> str:
     text = of_tests(comparison.family, "comparison", "with the baseline")
     if any(row.failures and row.p is not None for row in comparison.rows):
         text += (
-            " Where runs failed: failures of the baseline weigh less in the test of a row that "
-            "leads, and a row's own in that of one that trails. A t test leaves these seeds out; "
-            "where they are most of the seeds, and where signs are flipped, none counts for more "
-            "than the strongest other seed. By their size alone they would hide the claim."
+            " Where runs failed: a row that leads is tested without the seeds at which the "
+            "baseline failed, one that trails without those at which it failed itself. They would "
+            "only speak for the claim, but by their size they hide it. Where too few are left, "
+            "all count."
         )
     return text
 

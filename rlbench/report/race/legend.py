@@ -96,9 +96,8 @@ def _of_numbers(made: Course, plan: RacePlan, shown: Sequence[str]) -> str:
     parts = ["n: pairs of seeds at the look that decided, or at the last one."]
     if "failed" in shown:
         parts.append(
-            "failed: pairs with a failed run; it scores the task's floor. Failures of the other "
-            "side weigh less in the test of better, own ones in that of worse: by their size alone "
-            "they would hide it."
+            "failed: pairs with a failed run; it scores the task's floor. Better is tested without "
+            "failures of the other side, worse without own ones: by their size they would hide it."
         )
     if "score" in shown:
         parts.append("score: the row's mean over its pairs.")

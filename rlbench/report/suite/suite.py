@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
@@ -40,6 +40,7 @@ class Algorithm:
     columns: Mapping[str, str]
     cells: Mapping[str, Cell]
     missing: tuple[str, ...] = ()
+    scores: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     iqm: Interval | None = None
     mean: Interval | None = None
     gap: Interval | None = None
@@ -118,7 +119,6 @@ def suite(
     scaled = _scaled(canonical, scales)
     higher = scaled == "here" or _one_direction(canonical)
     found = []
-    values: list[dict[str, list[float]]] = []
     for group, one in zip(groups, bare, strict=True):
         by_task = _by_task(group, name_of(one, labels))
         known = {
@@ -127,15 +127,13 @@ def suite(
             if (one_task := _values(cell, scales)) is not None
         }
         missing = tuple(task for task in tasks if task not in known)
-        values.append(known)
-        found.append(Algorithm(columns=one.columns, cells=by_task, missing=missing))
-    target = bool(scaled) or _within_one(values)
+        found.append(Algorithm(columns=one.columns, cells=by_task, missing=missing, scores=known))
+    target = bool(scaled) or _within_one(found)
     found = [
-        one if one.missing else _aggregated(one, known, level, gap=target and higher)
-        for one, known in zip(found, values, strict=True)
+        one if one.missing else _aggregated(one, level, gap=target and higher) for one in found
     ]
     return Suite(
-        algorithms=_ordered(_ranked(found, values, level, higher=higher), labels, higher=higher),
+        algorithms=_ordered(_ranked(found, level, higher=higher), labels, higher=higher),
         labels=labels,
         tasks=tasks,
         metric=canonical[0].metric.name if canonical else "score",
@@ -170,20 +168,19 @@ def _by_task(group: Iterable[Cell], name: str) -> dict[str, Cell]:
     return by_task
 
 
-def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> list[float] | None:
-    """Scores of all tried seeds, on one scale; None if there is none or one is not known.
+def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> dict[int, float] | None:
+    """Scores of all tried seeds by number, on one scale; None if there is none or one is unknown.
 
     On a scale, a failure of unknown worth counts as what stands for 0, as it does on import.
     """
     scale = scales[task_of(cell)] if scales else None
-    known = [
-        scale[0] if seed.score is None and not seed.ok and scale else seed.score
-        for seed in cell.tried
-    ]
-    scores = [one for one in known if one is not None]
-    if not scores or len(scores) < len(known):
-        return None
-    return [normalised(one, scale) if scale else float(one) for one in scores]
+    found: dict[int, float] = {}
+    for seed in cell.tried:
+        score = scale[0] if seed.score is None and not seed.ok and scale else seed.score
+        if score is None:
+            return None
+        found[seed.number] = normalised(score, scale) if scale else float(score)
+    return found or None
 
 
 def _scaled(cells: Sequence[Cell], scales: Mapping[str, Scale] | None) -> str:
@@ -220,17 +217,16 @@ def _one_direction(cells: Sequence[Cell]) -> bool:
     return all(by_task.values())
 
 
-def _within_one(values: Iterable[Mapping[str, Sequence[float]]]) -> bool:
+def _within_one(algorithms: Iterable[Algorithm]) -> bool:
     """Whether all scores are from 0 to 1, so that 1 is the most there is."""
-    every = [one for known in values for task in known.values() for one in task]
+    every = [x for one in algorithms for task in one.scores.values() for x in task.values()]
     return bool(every) and all(0 <= one <= 1 for one in every)
 
 
-def _aggregated(
-    one: Algorithm, values: Mapping[str, Sequence[float]], level: float, *, gap: bool
-) -> Algorithm:
+def _aggregated(one: Algorithm, level: float, *, gap: bool) -> Algorithm:
     from rlbench.stats import new_tasks_interval, suite_interval
 
+    values = {task: list(scores.values()) for task, scores in one.scores.items()}
     return replace(
         one,
         new_iqm=new_tasks_interval(values, "iqm", level),
@@ -243,7 +239,6 @@ def _aggregated(
 
 def _ranked(
     algorithms: Sequence[Algorithm],
-    values: Sequence[Mapping[str, Sequence[float]]],
     level: float,
     *,
     higher: bool,
@@ -258,7 +253,8 @@ def _ranked(
     ranks = bootstrap_ranks(
         {
             f"{number:06}": {
-                task: [sign * one for one in scores] for task, scores in values[number].items()
+                task: [sign * one for one in scores.values()]
+                for task, scores in algorithms[number].scores.items()
             }
             for number in complete
         },
