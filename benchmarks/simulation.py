@@ -228,8 +228,8 @@ def _share(hits: list[bool]) -> float:
 
 
 INTRODUCTION = (
-    "Written by `python benchmarks/simulation.py`: {runs} simulations a line (a quarter or "
-    f"half for suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false positive "
+    "Written by `python benchmarks/simulation.py`: {runs} simulations a line (a quarter or half "
+    f"for suites), alpha {ALPHA}, correlation {RHO} between cells at one seed. A false positive "
     "rate may exceed its promise by two standard errors."
 )
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rlbench.cli import flags, selecting, tuning
 from rlbench.cli.baseline import baselines
-from rlbench.errors import NothingSelected
+from rlbench.errors import NothingSelected, UsageError
+from rlbench.report.cells.metric import SCORE
 from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from rlbench.report.cells.cell import Cell
     from rlbench.report.cells.metric import Direction
     from rlbench.report.compare.comparison import Comparison
+    from rlbench.report.suite.against import SuiteComparison
 
 
 @click.command(
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
   rlbench compare --baseline "-e group -l clip --set lr=0.001"
   rlbench compare --baseline group+clip --tune lr
   rlbench compare --baseline group+clip --metric kl_nats
+  rlbench compare results/atari --suite --normalise human.csv --baseline dqn
 A baseline is named by the labels that tell it from the other cells, joined
 by +. Without the task, among several, it is the baseline of each task."""
 )
@@ -40,6 +43,14 @@ by +. Without the task, among several, it is the baseline of each task."""
 @flags.metric
 @flags.direction
 @tuning.option
+@click.option("--suite", is_flag=True, help="One row an algorithm: the IQM over all tasks.")
+@click.option(
+    "--normalise",
+    cls=Once,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="For --suite: scores that count as 0 and 1: task,low,high (csv or json).",
+)
 @flags.level
 @flags.format_
 @flags.width
@@ -56,11 +67,13 @@ def compare(
     metric: str,
     direction: Direction | None,
     tune: str | None,
+    suite: bool,
+    normalise: Path | None,
     format_: str,
     max_width: int | None,
     **axes: tuple[str, ...],
 ) -> None:
-    """Compare every cell with a baseline, at common seeds."""
+    """Compare every cell with a baseline, at common seeds; or algorithms over all tasks."""
     from dataclasses import replace
 
     from rlbench.report.cells.metric import metric as metric_named
@@ -68,6 +81,12 @@ def compare(
     from rlbench.report.tables.table import check_format
 
     check_format(format_)
+    if normalise is not None and not suite:
+        raise UsageError("--normalise is for --suite: within a task there is one scale")
+    if suite and tune is not None:
+        raise UsageError("--tune compares task by task; leave --suite, or --tune")
+    if normalise is not None and metric != SCORE.key:
+        raise UsageError(f"--normalise is for scores, not for {metric}")
     root = selecting.root(folder, out)
     records = selecting.read(root)
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
@@ -76,6 +95,10 @@ def compare(
     shown = comparison.in_order(tuned.cells if tuned else found)
     _check_number(shown)
     against = baselines(shown, baseline, plugins)
+    if suite:
+        over = _over_tasks(shown, against, normalise, level=level, margin=margin)
+        _print_suite(replace(over, named=baseline is not None), format_, max_width)
+        return
     made = comparison.compare(shown, against, level=level, margin=margin)
     unselected = len(records) - len(chosen)
     left_out = f"{unselected:,} of {len(records):,} runs, not selected" if unselected else ""
@@ -95,6 +118,34 @@ def _check_number(shown: Sequence[Cell]) -> None:
         raise NothingSelected(
             f"the {len(shown)} cells differ in nothing but the task: nothing to compare them with"
         )
+
+
+def _over_tasks(
+    shown: Sequence[Cell],
+    against: Mapping[str, Cell],
+    normalise: Path | None,
+    *,
+    level: float,
+    margin: float | None,
+) -> SuiteComparison:
+    from rlbench.grid.normalisation import read_normalisation
+    from rlbench.report.suite import against as suites
+    from rlbench.report.suite.suite import suite
+
+    scales = read_normalisation(normalise) if normalise else None
+    made = suite(shown, scales, level=level)
+    return suites.against(made, against, level=level, margin=margin)
+
+
+def _print_suite(made: SuiteComparison, format_: str, max_width: int | None) -> None:
+    """Print the comparison; where its format has no room for notes, they go to stderr."""
+    from rlbench.report.suite.against_table import against_remarks, against_table
+
+    width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
+    emit(against_table(made, format_, width or None, ascii_only=not can_write("±")))
+    if format_ in ("csv", "tsv"):
+        for line in against_remarks(made):
+            say(line)
 
 
 def _print(made: Comparison, format_: str, max_width: int | None) -> None:

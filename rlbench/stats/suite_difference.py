@@ -79,7 +79,7 @@ def suite_difference(
 
     Why not a permutation test: swapping the sides of single runs tests that both are alike in
     everything. Simulated, with means alike and one spread three times the other's, that of the IQM
-    errs in up to 30 %; this one in 0.5 to 6.1 % at level .95, with 3, 5 and 10 tasks and runs,
+    errs in up to 30 %; this one in 0.6 to 5.8 % at level .95, with 3 and 10 tasks of 3 to 10 runs,
     normal and bimodal scores and tasks near or far from each other (``benchmarks/simulation.py``).
 
     Args:

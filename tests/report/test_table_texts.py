@@ -14,6 +14,8 @@ import pytest
 
 from rlbench.report.cells.cell import cells
 from rlbench.report.cells.metric import metric
+from rlbench.report.suite.against import against
+from rlbench.report.suite.against_table import against_table
 from rlbench.report.suite.suite import suite
 from rlbench.report.suite.table import suite_table
 from rlbench.report.tables.table import table
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlbench.grid.store import Record
+    from rlbench.report.suite.against import SuiteComparison
 
 TEXTS = Path(__file__).with_name("table_texts")
 LUCK = (0.03, -0.02, 0.01, -0.04, 0.02, 0.00, -0.01, 0.05, -0.03, 0.01)  # of each seed
@@ -87,6 +90,12 @@ def from_elsewhere() -> list[Record]:
     return made
 
 
+def versus_a(made: list[Record]) -> SuiteComparison:
+    found = cells(made)
+    of_a = {cell.columns["task"]: cell for cell in found if cell.columns["estimator"] == "a"}
+    return against(suite(found), of_a)
+
+
 CASES: dict[str, Callable[[list[Record]], str]] = {
     "twelve_80": lambda made: table(cells(made), width=80),
     "twelve_120": lambda made: table(cells(made), width=120, iqm=True),
@@ -99,6 +108,7 @@ CASES: dict[str, Callable[[list[Record]], str]] = {
     "tasks_80": lambda made: table(cells(made), width=80),
     "tasks_suite_80": lambda made: suite_table(suite(cells(made)), width=80),
     "tasks_suite_120": lambda made: suite_table(suite(cells(made)), width=120),
+    "tasks_against_80": lambda made: against_table(versus_a(made), width=80),
     "from_elsewhere_80": lambda made: table(cells(made), width=80),
 }
 RUNS = {

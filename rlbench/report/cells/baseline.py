@@ -63,7 +63,10 @@ def find(
     if found:
         fitting = _listed([names[number] for number in found])
         raise UsageError(f"--baseline {shown!r} fits {len(found)} cells: {fitting}; name one")
-    near = nearest(shown, names)
+    bare = [spell_cell(cell, but_for_task(labels_of(cells))) for cell in cells]
+    near = nearest(shown, [*bare, *names])
+    if all(bare):  # nobody wants to read them once a task
+        names = list(dict.fromkeys(bare))
     meant = f"; did you mean {near!r}?" if near else ";"
     why = f" ({finder.refused})" if finder.refused else ""
     raise UsageError(f"--baseline {shown!r}: no such cell{why}{meant} there are: {_listed(names)}")

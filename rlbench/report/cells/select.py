@@ -59,7 +59,7 @@ def select(
             for match in matches
             if not any(_fits(record, kind, match) for record in fitting)
         ]
-        there = {_component(record, kind).get("label", "?") for record in kept}
+        there = {label for r in kept if (label := _component(r, kind).get("label"))}
         _tell_absent(f"{kind} {' or '.join(absent)}", absent, fitting, there, note)
         kept = fitting
     for name, values in (settings or {}).items():
@@ -86,7 +86,8 @@ def _tell_absent(
     note: Callable[[str], None] | None,
 ) -> None:
     """Say what of a wish is not there, or raise if nothing of it is."""
-    message = f"no result with {named}; there are: {', '.join(sorted(there))}"
+    names = ", ".join(sorted(there)) or f"none that name a {named.split(maxsplit=1)[0]} at all"
+    message = f"no result with {named}; there are: {names}"
     if not found:
         raise NothingSelected(message)
     if absent and note:

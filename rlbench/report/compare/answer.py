@@ -21,7 +21,7 @@ from rlbench.report.text.layout import places_by_interval
 if TYPE_CHECKING:
     from rlbench.report.compare.comparison import Comparison, Row
 
-_WORDS = {
+WORDS = {
     BETTER: "better",
     WORSE: "worse",
     EQUIVALENT: "equivalent",
@@ -29,7 +29,7 @@ _WORDS = {
     NOT_TESTABLE: "not testable",
     NOT_COMPARABLE: "not comparable",
 }
-_CLAIMS = {
+CLAIMS = {
     BETTER: "is better than",
     WORSE: "is worse than",
     EQUIVALENT: "is equivalent to",
@@ -47,10 +47,10 @@ def answer(comparison: Comparison) -> str:
         One sentence or two; the numbers are those of the table.
     """
     rows = [row for row in comparison.rows if row.verdict != BASELINE]
-    if len(rows) == 1 and rows[0].verdict in _CLAIMS:
+    if len(rows) == 1 and rows[0].verdict in CLAIMS:
         return _of_one(comparison, rows[0])
-    counts = {mark: sum(row.verdict == mark for row in rows) for mark in _WORDS}
-    found = ", ".join(f"{count} {_WORDS[mark]}" for mark, count in counts.items() if count)
+    counts = {mark: sum(row.verdict == mark for row in rows) for mark in WORDS}
+    found = ", ".join(f"{count} {WORDS[mark]}" for mark, count in counts.items() if count)
     return f"Against {_against(comparison)}: {found}."
 
 
@@ -64,7 +64,7 @@ def _of_one(comparison: Comparison, row: Row) -> str:
     )
     p = p_text(row.p, comparison.family.alpha)
     text = (
-        f"{name_of(row.cell, comparison.labels)} {_CLAIMS[row.verdict]} {_against(comparison)}: "
+        f"{name_of(row.cell, comparison.labels)} {CLAIMS[row.verdict]} {_against(comparison)}: "
         f"{comparison.metric.name} {mid} ({percents(interval.level)} interval {low} to {high}; "
         f"p {p if p.startswith('<') else f'= {p}'}; {_sample(row)})"
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlbench.report.compare.comparison import Comparison, Row
     from rlbench.stats import Interval
 
-_UNTUNED = (
+UNTUNED = (
     "Equal settings are not equal tuning: a verdict is about these settings. Give a piece its own "
     "learning rate, chosen on other seeds (--tune lr), before you call it worse."
 )
@@ -68,7 +68,7 @@ def caption(comparison: Comparison, shown: Collection[str], sign: str = "±") ->
         *_of_tuning(comparison),
         _of_p(comparison),
         _of_verdicts(comparison, sign),
-        *([_UNTUNED] if not comparison.tuning and not all_foreign(cells) else []),
+        *([UNTUNED] if not comparison.tuning and not all_foreign(cells) else []),
         *common(cells),
         *([f"Left out: {comparison.left_out}."] if comparison.left_out else []),
     ]

@@ -11,16 +11,22 @@ from rlbench.report.cells.baseline import but_for_task, spell_cell
 from rlbench.report.cells.cell import labels_of
 from rlbench.report.cells.pairing import task_of
 from rlbench.report.page.table import MOST_ROWS, Entry, Heading, Table, by_name, by_number
+from rlbench.report.page.verdict_table import verdict_field
+from rlbench.report.suite.against import against
+from rlbench.report.suite.against_table import against_table
 from rlbench.report.suite.suite import suite
 from rlbench.report.suite.table import suite_table
 from rlbench.report.tables.columns import interval_text
 from rlbench.report.text import layout
+from rlbench.report.text.figures import half_width, p_text, percents, signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlbench.grid.normalisation import Scale
     from rlbench.report.cells.cell import Cell
+    from rlbench.report.compare.comparison import Comparison
+    from rlbench.report.suite.against import SuiteComparison, SuiteRow
     from rlbench.report.suite.suite import Algorithm, Suite
     from rlbench.stats import Interval
 
@@ -43,12 +49,18 @@ class OverTasks:
     reason: str = ""
 
 
-def collect(ordered: Sequence[Cell], scales: Mapping[str, Scale] | None = None) -> OverTasks:
+def collect(
+    ordered: Sequence[Cell],
+    scales: Mapping[str, Scale] | None = None,
+    comparison: Comparison | None = None,
+) -> OverTasks:
     """Aggregate over tasks, where every algorithm was run in several.
 
     Args:
         ordered: Cells in the order of the tables.
         scales: By task, the scores that count as 0 and as 1; None takes scores as they are.
+        comparison: How they compare with a baseline; where it is one algorithm in all tasks, the
+            others are compared with it over all of them, too.
 
     Raises:
         UsageError: There are scales and nothing to be put on them, or they don't fit the tasks.
@@ -65,7 +77,18 @@ def collect(ordered: Sequence[Cell], scales: Mapping[str, Scale] | None = None) 
         if scales is not None:
             raise
         return OverTasks(reason=str(error))
-    return OverTasks(table=_table(made))
+    return OverTasks(table=_table(made, _against(made, comparison)))
+
+
+def _against(made: Suite, comparison: Comparison | None) -> SuiteComparison | None:
+    """Compare with the baseline over all tasks; not where it lacks one."""
+    if comparison is None:
+        return None
+    family = comparison.family
+    try:
+        return against(made, comparison.baselines, level=family.level, margin=family.margin)
+    except UsageError:
+        return None
 
 
 def without(found: OverTasks, said: Sequence[str]) -> OverTasks:
@@ -93,12 +116,18 @@ def _unlike_a_suite(ordered: Sequence[Cell]) -> str:
     return f"{alone[0]}{more} run in one task only"
 
 
-def _table(made: Suite) -> Table:
+def _table(made: Suite, compared: SuiteComparison | None) -> Table:
     shown = made.algorithms[:MOST_ROWS]
     headings = [Heading(text=name, names_rows=True) for name in made.labels]
     fields = [
         by_name([one.columns.get(name, layout.MISSING) for one in shown]) for name in made.labels
     ]
+    notes = json.loads(suite_table(made, "json"))["notes"]
+    if compared is not None:
+        notes = [*json.loads(against_table(compared, "json"))["notes"], *notes]
+        for title, tell in _verdicts(compared):
+            headings.append(title)
+            fields.append([tell(row) for row in compared.rows[:MOST_ROWS]])
     for heading, say in _columns(made):
         headings.append(heading)
         fields.append([say(one) for one in shown])
@@ -107,9 +136,37 @@ def _table(made: Suite) -> Table:
         title="Each algorithm over all tasks",
         headings=tuple(headings),
         rows=tuple(zip(*fields, strict=True)),
-        below=tuple(json.loads(suite_table(made, "json"))["notes"]),
+        below=tuple(dict.fromkeys(notes)),
         cut=f"And {rest:,} more; rlbench table --suite shows all." if rest else "",
     )
+
+
+def _verdicts(compared: SuiteComparison) -> list[tuple[Heading, Callable[[SuiteRow], Entry]]]:
+    """Choose the columns of a comparison."""
+    alpha, percent = compared.family.alpha, percents(compared.family.level)
+    places = layout.places_by_interval(
+        row.difference.interval for row in compared.rows if row.difference
+    )
+
+    def p(row: SuiteRow) -> Entry:
+        return by_number("" if row.p is None else p_text(row.p, alpha), row.p)
+
+    def difference(row: SuiteRow) -> Entry:
+        mid = row.difference.interval.mid if row.difference else None
+        return by_number("" if mid is None else signed(mid, places), mid)
+
+    def spread(row: SuiteRow) -> Entry:
+        if row.difference is None:
+            return Entry(text="")
+        interval = row.difference.interval
+        return by_number(half_width(interval, places), interval.half_width)
+
+    return [
+        (Heading(text="verdict", kept=True), verdict_field),
+        (_number("p", falling=False), p),
+        (_number("diff"), difference),
+        (_number(f"±{percent}", falling=False), spread),
+    ]
 
 
 def _columns(made: Suite) -> list[_Column]:

@@ -119,7 +119,7 @@ def build(
     subject, its_labels = arranged(tuning.cells) if tuning else (ordered, labels)
     best = best_set(ordered) if comparison is None else BestSet()
     announce("aggregating over tasks")
-    suite = over_tasks.collect(subject, scales)
+    suite = over_tasks.collect(subject, scales, comparison)
     warnings = raced(ordered)
     absent = [f"Not all results are on this page: {left_out}."] if left_out else []
     found = caveats.collect(subject, its_labels, comparison, unreadable, [*warnings, *absent])

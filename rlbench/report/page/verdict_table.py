@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rlbench.report.compare.comparison import Comparison, Row
     from rlbench.report.compare.family import Judgement
+    from rlbench.report.suite.against import SuiteRow
     from rlbench.stats import Interval
 
 _MARKLESS = (BASELINE, NOT_TESTABLE, NOT_COMPARABLE)  # the word says it all
@@ -158,7 +159,7 @@ def _beside(comparison: Comparison) -> list[tuple[Heading, Callable[[Row], Entry
     return [(_number({"kl": "KL"}.get(name, name)), say)]
 
 
-def verdict_field(judged: Judgement) -> Entry:
+def verdict_field(judged: Judgement | SuiteRow) -> Entry:
     """Write a verdict with its word; an open one with the seeds that would decide it."""
     word, tone, *_ = WORDS[judged.verdict]
     text = word if judged.verdict in _MARKLESS else f"{judged.verdict} {word}"

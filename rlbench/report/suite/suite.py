@@ -70,6 +70,7 @@ class Suite:
         metric: Name of what is aggregated.
         higher: Whether more of the aggregates is better.
         scaled: Whether scores were put on one scale: ``here``, ``imported`` (on import), or empty.
+        unit: Whether 0 and 1 mean something on it: scores were scaled so, or all are from 0 to 1.
         footing: Where cells of one task can't be compared, in words.
     """
 
@@ -79,6 +80,7 @@ class Suite:
     metric: str
     higher: bool
     scaled: str
+    unit: bool = False
     footing: tuple[str, ...] = ()
 
     @property
@@ -139,6 +141,7 @@ def suite(
         metric=canonical[0].metric.name if canonical else "score",
         higher=higher,
         scaled=scaled,
+        unit=target,
         footing=_footing(canonical),
     )
 

@@ -101,7 +101,7 @@ def remarks(suite: Suite) -> list[str]:
             name = named(one.columns, suite.labels)
             lines.append(
                 f"{name}: {len(one.missing)} of {len(suite.tasks)} tasks have no value, so there "
-                f"is no aggregate: {_listed(one.missing)}."
+                f"is no aggregate: {listed(one.missing)}."
             )
     alone = {
         task: None
@@ -111,7 +111,7 @@ def remarks(suite: Suite) -> list[str]:
         if len(cell.tried) == 1
     }
     if alone:
-        lines.append(f"No interval where a task has one run: {_listed(list(alone))}.")
+        lines.append(f"No interval where a task has one run: {listed(list(alone))}.")
     lines += [f"Not on one footing: {why}." for why in suite.footing]
     cells = [cell for one in suite.algorithms for cell in one.cells.values()]
     ordered, labels = arranged(cells)
@@ -122,7 +122,7 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
     tasks = f"{len(suite.tasks)} tasks" if len(suite.tasks) > 1 else "1 task"
     way = "" if suite.higher else "; less is better"
     sentences = [
-        f"IQM: mean of the middle half of all runs over {tasks}; {suite.metric} {_scale(suite)}"
+        f"IQM: mean of the middle half of all runs over {tasks}; {suite.metric} {scale_text(suite)}"
         f"{way}.",
         "mean: over runs, then tasks.",
     ]
@@ -146,7 +146,7 @@ def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:
             "anew. It describes these rows and is no test; other rows give other ranks. Drawn "
             "anew, ranks move to the middle: one may lie at the end of its interval, or beyond."
         )
-    paragraphs.append(f"Tasks: {_listed(suite.tasks)}.")
+    paragraphs.append(f"Tasks: {listed(suite.tasks)}.")
     return paragraphs
 
 
@@ -170,7 +170,7 @@ def _of_new_tasks(suite: Suite, shown: Sequence[str]) -> list[str]:
     return [f"{_NEW}: {'; '.join(methods)}; of new seeds on new tasks like these."]
 
 
-def _scale(suite: Suite) -> str:
+def scale_text(suite: Suite) -> str:
     """Say on what scale the numbers are."""
     if suite.scaled:
         where = " on import" if suite.scaled == "imported" else ""
@@ -295,6 +295,7 @@ def _new_bounds(name: str, found: Interval | None) -> dict[str, Any]:
     return {f"{name}_new_tasks_{end}": ends[f"{name}_{end}"] for end in ("low", "high")}
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Name the first few, and how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
