@@ -224,3 +224,30 @@ def test_a_few_seeds_of_one_row_leave_the_method_of_the_others() -> None:
     assert found.correction == "max_t and holm"
     text = " ".join(table(cells(made)).split())
     assert "max-t with joint flips of signs or paired t, adjusted by Holm" in text
+
+
+def test_where_no_row_is_told_apart_none_is_marked() -> None:
+    alike = {"steady": STEADY, "close": CLOSE}
+    text = " ".join(table(cells(records(alike))).split())
+    assert "best: ?: no test shows any row to be worse than another (p < 0.05 by paired t" in text
+    assert " yes " not in text
+    github = table(cells(records(alike)), "github")
+    assert "**" not in github
+    assert "No row is in bold: no test shows any row to be worse than another (p" in github
+    # they are in the set all the same, for programs
+    rows = json.loads(table(cells(records(alike)), "json"))["rows"]
+    assert [row["in_best_set"] for row in rows] == [True, True]
+
+
+def test_tasks_in_which_nothing_is_told_apart_are_named() -> None:
+    made = records({"steady": STEADY, "weak": WEAK}, task="sort")
+    made += records({"steady": STEADY, "close": CLOSE}, task="copy")
+    text = " ".join(table(cells(made)).split())
+    assert "In task copy no test shows any row to be worse than another: ?." in text
+    rows = [line.split() for line in table(cells(made)).splitlines() if "/5" in line]
+    assert [(row[0], row[1], row[5]) for row in rows] == [
+        ("copy", "close", "?"),
+        ("copy", "steady", "?"),
+        ("sort", "steady", "yes"),
+        ("sort", "weak", "0.240"),
+    ]

@@ -14,6 +14,7 @@ import pytest
 from rlbench.report.cells.cell import cells
 from rlbench.report.cells.metric import metric
 from rlbench.report.tables.table import table
+from rlbench.report.text import layout
 
 from .made_up import record, records
 
@@ -257,3 +258,10 @@ def test_no_missing_value_ever_improves_a_row() -> None:
             )
         ]
         assert means[1] <= means[0]
+
+
+def test_an_outlier_does_not_take_the_digits_of_the_others() -> None:
+    assert layout.places_by_size([0.12, 0.31, 0.25, 27.4]) == 3
+    assert layout.places_by_size([12.0, 15.5, 0.001]) == 1
+    assert layout.places_by_size([0.0, 0.0, 250.0]) == 0  # what is 0 needs no digits
+    assert layout.places_by_size([0.0]) == 2

@@ -49,7 +49,7 @@ def comparison_table(
 
     Args:
         comparison: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision; what
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision; what
             these hold: `verdict_data.data`.
         width: The most columns of the terminal. To fit, the interval of the wins is left out; then
             ``simple`` makes a heading of each task, and names each row in one column, folded, as

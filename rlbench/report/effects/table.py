@@ -42,7 +42,7 @@ def effects_table(
 
     Args:
         found: The effects.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision. But for
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision. But for
             ``simple`` it is one table of all contrasts.
         width: The most columns of the terminal: names are folded to fit. None means no limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.

@@ -35,7 +35,7 @@ def gate_table(
 
     Args:
         gate: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision.
         ascii_only: Write ``+/-`` for a plus-minus sign.
 
     Returns:

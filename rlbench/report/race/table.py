@@ -63,7 +63,7 @@ def race_table(
     Args:
         made: The race.
         raced: How it stands.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision.
         width: The most columns of the terminal; names are folded to fit. None means no limit.
         seen: Runs that were complete before the plan was.
         budget: The most runs that there may be.

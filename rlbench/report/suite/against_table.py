@@ -47,7 +47,7 @@ def against_table(
 
     Args:
         made: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision.
         width: The most columns of the terminal; what is left out to fit is named. None means no
             limit.
         ascii_only: Write ``+/-`` for a plus-minus sign.

@@ -48,7 +48,7 @@ def suite_table(
 
     Args:
         suite: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision.
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision.
         width: The most columns of the terminal; intervals, and then more, are left out, and named,
             to fit. Where that is not enough, ``simple`` names each row in one column, folded.
             Nothing is ever cut. None means no limit.

@@ -30,12 +30,20 @@ class Standing:
         p_first: The same against the first row of its task that has a test; None for this row
             itself and where there is none.
         reason: Why it is open; empty where it is not.
+        separated: Whether a test shows any row of its task to be worse than another. Where none
+            does, to be among the best says nothing.
     """
 
     among_best: bool | None
     p: float | None = None
     p_first: float | None = None
     reason: str = ""
+    separated: bool = True
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is among the best, and not all rows of its task are."""
+        return bool(self.among_best) and self.separated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +182,9 @@ def _of_task(
         against[one][other] = replace(test, lead=-test.lead)
     tested = (n for n in group if any(test.p is not None for test in against[n].values()))
     first = next(tested, None)
-    return {number: _standing(rows[number], number, first, against[number]) for number in group}
+    found = {number: _standing(rows[number], number, first, against[number]) for number in group}
+    separated = any(one.among_best is False for one in found.values())
+    return {number: replace(one, separated=separated) for number, one in found.items()}
 
 
 def _standing(cell: Cell, number: int, first: int | None, against: Mapping[int, _Test]) -> Standing:

@@ -153,13 +153,22 @@ def _of_best(rows: Sequence[Row], labels: Sequence[str], best: BestSet, *, bold:
         pairs = "the pairs of rows of each task"
         pairs += f", of which {best.pairs:,} of {total:,} have a test" if best.untested else ""
     test = f"(p < {ALPHA:g} by {method} over {pairs})"
+    alike = {task_of(row.cell): None for row in rows if row.standing and not row.standing.separated}
+    told = {task_of(row.cell) for row in rows} - alike.keys()
+    nothing = "no test shows any row to be worse than another"
+    if not told:
+        return [f"{'No row is in bold' if bold else 'best: ?'}: {nothing} {test}."]
+    paragraphs = [f"best: yes where {rule} {test}; empty where one does."]
     if bold:
         paragraphs = [f"Bold: {rule} {test}."]
-    else:
-        paragraphs = [f"best: yes where {rule} {test}; empty where one does."]
+    if alike:
+        mark = "not in bold" if bold else "?"
+        paragraphs.append(f"In task {_listed(list(alike))} {nothing}: {mark}.")
     open_rows: dict[str, list[str]] = {}
     for row in rows:
-        if row.standing is not None and row.standing.among_best is None:
+        if row.standing is None or not row.standing.separated:
+            continue
+        if row.standing.among_best is None:
             open_rows.setdefault(row.standing.reason, []).append(name_of(row.cell, labels))
     if open_rows:
         named = "; ".join(f"{_listed(names)} ({why})" for why, names in open_rows.items())

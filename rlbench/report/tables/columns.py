@@ -132,13 +132,15 @@ def _spread(cell: Cell, places: int) -> str:
 
 
 def _is_best(row: Row) -> bool:
-    return row.standing is not None and bool(row.standing.among_best)
+    return row.standing is not None and row.standing.marked
 
 
 def _mark(row: Row) -> str:
     if row.standing is None or row.standing.among_best is None:
         return OPEN
-    return AMONG_BEST if row.standing.among_best else ""
+    if not row.standing.among_best:
+        return ""
+    return AMONG_BEST if row.standing.marked else OPEN
 
 
 def _iqm(places: Mapping[str, int]) -> list[Column[Row]]:

@@ -58,7 +58,7 @@ def table(
 
     Args:
         cells: What to show.
-        format: Any format of tabulate, or ``csv``, ``tsv`` or ``json``, in full precision; what
+        format: Any of `layout.FORMATS`, or ``csv``, ``tsv`` or ``json``, in full precision; what
             these hold: `cell_data.data`.
         width: The most columns of the terminal; columns of less weight are left out, and named, to
             fit. Where that is not enough, ``simple`` names each row in one column, folded, as the
@@ -123,12 +123,9 @@ def remarks(cells: Sequence[Cell]) -> list[str]:
 
 def check_format(name: str) -> None:
     """Raise UsageError, with the nearest name, if there is no such format."""
-    if name in DATA_FORMATS:
-        return
-    from tabulate import tabulate_formats
-
-    if name not in tabulate_formats:
-        raise UsageError.unknown("format", name, [*tabulate_formats, *DATA_FORMATS])
+    known = (*layout.FORMATS, *DATA_FORMATS)
+    if name not in known:
+        raise UsageError.unknown("format", name, known)
 
 
 def arranged(cells: Sequence[Cell]) -> tuple[list[Cell], list[str]]:

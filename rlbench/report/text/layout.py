@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rlbench.report.text import html, latex, markdown
+from rlbench.report.text import html, latex, markdown, rst
 from rlbench.report.text.folding import width_of
 from rlbench.report.text.spelling import printable
 
@@ -20,14 +20,28 @@ MISSING = "-"
 PROSE_WIDTH = 80
 _LARGE = 1e12  # larger numbers would put a table out of shape
 
-# formats whose cells end at a bar that is not escaped
-_BAR = {
-    "jira": "\\|",
-    "asciidoc": "\\|",
-    "orgtbl": "\\vert{}",
-    "mediawiki": "&#124;",
-    "textile": "&#124;",
-}
+# what tabulate draws from letters alone, which read nothing in the text
+_DRAWN = (
+    "plain",
+    "grid",
+    "simple_grid",
+    "rounded_grid",
+    "heavy_grid",
+    "mixed_grid",
+    "double_grid",
+    "fancy_grid",
+    "outline",
+    "simple_outline",
+    "rounded_outline",
+    "heavy_outline",
+    "mixed_outline",
+    "double_outline",
+    "fancy_outline",
+    "presto",
+    "pretty",
+    "psql",
+)
+FORMATS = ("simple", *markdown.FORMATS, *latex.FORMATS, "html", "rst", *_DRAWN)
 
 
 def lay_out(
@@ -36,7 +50,7 @@ def lay_out(
     right: list[bool],
     format: str,  # noqa: A002 - what everybody calls it, tabulate included
 ) -> str:
-    """Lay out a table in any format of tabulate; ``latex`` is that of booktabs.
+    """Lay out a table in any of `FORMATS`; ``latex`` is that of booktabs.
 
     Args:
         header: Names of the columns, as `escape` gives them.
@@ -144,11 +158,14 @@ def places_by_interval(intervals: Iterable[Interval | None]) -> int:
 
 
 def places_by_size(values: Sequence[float]) -> int:
-    """Places for a column without intervals: three digits of its largest number."""
-    largest = max(map(abs, values), default=0.0)
-    if largest == 0:
+    """Places for a column without intervals: three digits of its typical number, at most 3 places.
+
+    Not of its largest: one outlier would take the digits of all others.
+    """
+    sizes = sorted(abs(value) for value in values if value)
+    if not sizes:
         return 2
-    return min(max(2 - math.floor(math.log10(largest)), 0), 3)
+    return min(max(2 - math.floor(math.log10(sizes[(len(sizes) - 1) // 2])), 0), 3)
 
 
 def fixed(value: float, places: int) -> str:
@@ -161,7 +178,7 @@ def fixed(value: float, places: int) -> str:
 
 def is_markup(format: str) -> bool:  # noqa: A002 - as in `lay_out`
     """Whether a format is the source of a document, whose width on a screen does not matter."""
-    return format in (*latex.FORMATS, *markdown.FORMATS, *_BAR) or format.endswith(("html", "raw"))
+    return format in (*latex.FORMATS, *markdown.FORMATS, "html", "rst")
 
 
 def escape(text: str, format: str) -> str:  # noqa: A002 - as in `lay_out`
@@ -173,7 +190,7 @@ def escape(text: str, format: str) -> str:  # noqa: A002 - as in `lay_out`
         return markdown.escape_cell(text)
     if format == "html":
         return html.escape(text)
-    return text.replace("|", _BAR[format]) if format in _BAR else text
+    return rst.escape_cell(text) if format == "rst" else text
 
 
 def has_strong(format: str) -> bool:  # noqa: A002 - as in `lay_out`
@@ -196,8 +213,8 @@ def prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> s
     if format in markdown.FORMATS:
         return "\n\n".join(markdown.escape(text) for text in paragraphs)
     if format == "rst":
-        return "\n\n".join(text.replace("*:", "\\*:") for text in paragraphs)
-    if format.endswith("html"):
+        return "\n\n".join(rst.escape(text) for text in paragraphs)
+    if format == "html":
         return html.paragraphs(paragraphs)
     lines = [
         line
@@ -210,4 +227,4 @@ def prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> s
             break_on_hyphens=False,
         )
     ]
-    return "\n".join(f"% {line}" if format.startswith("latex") else line for line in lines)
+    return "\n".join(f"% {line}" if format in latex.FORMATS else line for line in lines)
