@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,12 +24,6 @@ _NAMED = 5  # runs that a message names
 _SAID_EVERY = 2_000
 
 
-def _finite(_context: click.Context, _parameter: click.Parameter, value: float | None) -> Any:
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value:g} is not a finite score.")
-    return value
-
-
 @click.command(
     "import",
     epilog="""\b
@@ -40,7 +34,8 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float |
 A table has a row a run, or one for each step of it; what can be mapped: algorithm (or
 estimator, loss, ...), task, seed, score, step, status, score_start, kl_nats, reward_mean,
 entropy, length, tokens, wall_s, set.NAME. Where no column has seeds, as in JSON, rlbench counts
-them, and compares all runs of a side with all of the other instead of pairs.
+them, and compares all runs of a side with all of the other instead of pairs. Of statuses, those
+of wandb and MLflow are known: crashed is a failure; running or killed runs are left out.
 JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task: [..]}},
 {algorithm: {task: {metric: [..]}}}.""",
 )
@@ -84,11 +79,11 @@ JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task
 )
 @click.option(
     "--floor",
-    cls=Once,
-    type=float,
-    callback=_finite,
-    metavar="SCORE",
-    help="What a failed run scores (default: 0 if normalised, else unknown).",
+    "floors",
+    multiple=True,
+    metavar="[TASK=]SCORE[,..]",
+    help="What a failed run scores, in all tasks or in one; repeatable (default: 0 if normalised, "
+    "else unknown).",
 )
 @click.option("--replace", is_flag=True, help="Put new numbers in the place of old ones.")
 @flags.out
@@ -102,7 +97,7 @@ def import_(
     renumber: bool,
     direction: str,
     normalise: Path | None,
-    floor: float | None,
+    floors: tuple[str, ...],
     replace: bool,
     out: Path | None,
 ) -> int:
@@ -126,7 +121,7 @@ def import_(
     runs = importing.foreign_runs(
         importing.numbered(entries, again=renumber),
         lower_is_better=direction == "lower",
-        floor=floor,
+        floors=_floors(floors),
         scales=read_normalisation(normalise) if normalise else None,
     )
     store = Store(out or Path(flags.DEFAULT_OUT))
@@ -151,6 +146,25 @@ def _pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
         pairs[target] = name
     check_targets(list(pairs), flag)
     return pairs
+
+
+def _floors(given: Sequence[str]) -> dict[str, float]:
+    """Read ``-1`` or ``Pong=-21,Breakout=0``; the empty name stands for all other tasks."""
+    floors: dict[str, float] = {}
+    for part in (part for text in given for part in text.split(",")):
+        task, _, value = (piece.strip() for piece in part.rpartition("="))
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise UsageError(
+                f"--floor {part.strip()!r}: write a finite score, such as -1, or TASK=SCORE"
+            )
+        if task in floors:
+            raise UsageError(f"--floor: {f'task {task}' if task else 'a score'} is given twice")
+        floors[task] = number
+    return floors
 
 
 def _entries(files: Sequence[Path], layout: Layout) -> list[Entry]:

@@ -29,6 +29,7 @@ What = Literal["new", "there", "conflict", "replaced"]
 STEM_LENGTH = 60
 MADE_ELSEWHERE = "imported"  # a key of specifications
 SEEDS_COUNTED = "seeds_counted"  # a key of provenances
+STEPS = "steps"  # another: what curves are over, such as env_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,13 @@ def seeds_are_counted(record: Record) -> bool:
     """
     provenance = (record.result or {}).get("provenance")
     return isinstance(provenance, Mapping) and bool(provenance.get(SEEDS_COUNTED))
+
+
+def steps_of(record: Record) -> str:
+    """Name what the learning curve of a run is over: updates, or what its file calls the steps."""
+    provenance = (record.result or {}).get("provenance")
+    name = provenance.get(STEPS) if isinstance(provenance, Mapping) else None
+    return name if isinstance(name, str) else "step" if is_foreign(record) else "update"
 
 
 def numbered(entries: Sequence[Entry], *, again: bool = False) -> list[Entry]:
@@ -115,7 +123,7 @@ def foreign_runs(
     entries: Sequence[Entry],
     *,
     lower_is_better: bool = False,
-    floor: float | None = None,
+    floors: Mapping[str, float] | None = None,
     scales: Mapping[str, Scale] | None = None,
 ) -> list[Foreign]:
     """Turn entries into runs.
@@ -123,8 +131,9 @@ def foreign_runs(
     Args:
         entries: With seeds, see `numbered`.
         lower_is_better: Whether less of the score is better.
-        floor: What a failed run scores, in the unit of the scores as they are kept; None leaves
-            cells with failures without a score.
+        floors: What a failed run scores, by task, or under the empty name in all that are not
+            named, in the unit of the scores as they are kept. Without one, cells with failures have
+            no score.
         scales: Task to the scores that count as 0 and as 1; None keeps scores as they are. With
             it, the floor is 0 if none is given.
 
@@ -132,8 +141,14 @@ def foreign_runs(
         One run an entry.
 
     Raises:
-        UsageError: One algorithm, task and seed is there twice, or a task has no scale.
+        UsageError: One algorithm, task and seed is there twice, or a task has no scale, or there is
+            a floor of a task that is not there.
     """
+    given = dict(floors or {})
+    tasks = dict.fromkeys(entry.parts.get("task", "") for entry in entries)
+    for task in given:
+        if task and task not in tasks:
+            raise UsageError.unknown("task of a floor:", task, filter(None, tasks))
     seen: dict[str, Entry] = {}
     runs = []
     for entry in entries:
@@ -145,8 +160,8 @@ def foreign_runs(
         first = seen.setdefault(spec["run_id"], entry)
         if first is not entry:
             raise UsageError(_twice(first, entry))
-        least = 0.0 if floor is None and scales is not None else floor
-        result = _result(entry, spec, least)
+        others = given.get("", None if scales is None else 0.0)
+        result = _result(entry, spec, given.get(entry.parts.get("task", ""), others))
         curve = tuple((step, _on_scale(score, spec.get("scale"))) for step, score in entry.curve)
         runs.append(Foreign(where=entry.where, spec=spec, result=result, curve=curve))
     _check_floor(runs)
@@ -326,5 +341,6 @@ def _result(entry: Entry, spec: Mapping[str, Any], floor: float | None) -> dict[
         "provenance": {
             "imported": entry.where,
             **({} if entry.given else {SEEDS_COUNTED: True}),
+            **({STEPS: entry.steps} if entry.curve and entry.steps else {}),
         },
     }

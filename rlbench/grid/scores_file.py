@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlbench.errors import UsageError, nearest
+from rlbench.grid.foreign_status import left_out, status_of
 from rlbench.grid.imported_curves import runs_of_steps
-from rlbench.grid.reading import COLUMNS, COMPLETE
+from rlbench.grid.reading import COLUMNS
 from rlbench.grid.score_rows import (
     PARTS,
     SETTING,
@@ -50,6 +51,7 @@ class Entry:
         given: Whether somebody said what its seed is: only then do runs of one number make pairs.
         source: The file.
         step: When in its run it was measured; None where the file does not say.
+        steps: What the file calls that, such as ``env_steps``; empty where it does not say.
         curve: Step and score of all rows of its run, in the order of steps; empty for one row.
     """
 
@@ -64,6 +66,7 @@ class Entry:
     given: bool = True
     source: str = ""
     step: float | None = None
+    steps: str = ""
     curve: tuple[tuple[float, float], ...] = ()
 
 
@@ -105,8 +108,15 @@ def read_scores(path: Path, layout: Layout, first: int = 0) -> tuple[list[Entry]
     if path.suffix.lower() == ".json" and not rows[0][0].startswith("row "):
         remarks += [said] if (said := how_nested(rows, layout)) else []
     columns = _columns(path, names, [row for _, row in rows], layout)
+    rows, not_ended = _ended(path, rows, columns, layout.fixed)
+    remarks += left_out(not_ended)
+    if not rows:
+        raise UsageError(f"{path}: no run in it came to an end")
     entries = [_entry(f"{path.name}, {place}", row, columns, layout.fixed) for place, row in rows]
-    entries = [replace(entry, counted=layout.wide, source=str(path)) for entry in entries]
+    steps = columns.get("step", "")
+    entries = [
+        replace(entry, counted=layout.wide, source=str(path), steps=steps) for entry in entries
+    ]
     entries, of_steps = runs_of_steps(entries)
     remarks += of_steps
     unused = [repr(name) for name in names if name not in columns.values()]
@@ -160,6 +170,26 @@ def _columns(path: Path, names: list[str], rows: list[Row], layout: Layout) -> d
     return wanted
 
 
+def _ended(
+    path: Path,
+    rows: Sequence[tuple[str, Row]],
+    columns: Mapping[str, str],
+    fixed: Mapping[str, str],
+) -> tuple[list[tuple[str, Row]], list[str]]:
+    """Keep the rows of runs that came to an end, and give the statuses of the others."""
+    name = columns.get("status")
+    if name is None or "status" in fixed:
+        return list(rows), []
+    kept, others = [], []
+    for place, row in rows:
+        said = row.get(name)
+        if is_gap(said) or status_of(str(said), f"{path.name}, {place}") is not None:
+            kept.append((place, row))
+        else:
+            others.append(str(said))
+    return kept, others
+
+
 def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str, str]) -> Entry:
     """Read one row."""
     said = {target: row.get(name) for target, name in columns.items()} | dict(fixed)
@@ -167,9 +197,10 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
     numbers = {key: _number(where, n, said[n]) for n, key in COLUMNS.items() if n in said}
     status = "ok"
     if not is_gap(said.get("status")):
-        status = str(said["status"]).strip()
-        if status not in COMPLETE:
-            raise UsageError.unknown(f"status in {where}:", status, COMPLETE)
+        known = status_of(str(said["status"]), where)
+        if known is None:
+            raise UsageError(f"status in {where}: {said['status']} runs have no result")
+        status = known
     score = numbers.get("score")
     why = ""
     if status == "ok" and score is None:

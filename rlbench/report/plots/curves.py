@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlbench.grid.importing import steps_of
 from rlbench.report.cells.curves import Course, Curve, Curves, course, read, stretches
 from rlbench.report.plots import keys, lettering, normalised, placing, style
 from rlbench.report.plots.panels import Entry, Panel, arrange
@@ -89,7 +90,7 @@ def _figure(
             drawn[entry.name].draw(axes, 0.16 if len(panel.entries) <= _FEW else 0.1)
     grid.flat[0].margins(x=0.02)
     grid.flat[0].xaxis.set_major_locator(_whole_numbers(width / columns))
-    keys.trim(grid, len(panels), "update", _axis(found))
+    keys.trim(grid, len(panels), _steps(lines), _axis(found))
     grid.flat[0].set_ylim(*_limits(lines))
     size = (width / columns - 0.65) * (1 - keys.SHARE if direct else 1), room
     for axes, panel in zip(grid.flat, panels, strict=False):
@@ -196,6 +197,11 @@ def _bounds(lines: Sequence[_Line]) -> NDArray[np.float64]:
     """Collect where the bands of all stretches end; NaN where there is none."""
     parts = [part for line in lines for part in line.stretches]
     return np.concatenate([bound for part in parts for bound in (part.low, part.high)])
+
+
+def _steps(lines: Sequence[_Line]) -> str:
+    """Name what curves are over: updates, or what the files of imported ones call their steps."""
+    return " or ".join(dict.fromkeys(steps_of(c.seed.record) for one in lines for c in one.curves))
 
 
 def _axis(found: Curves) -> str:
