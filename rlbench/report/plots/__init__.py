@@ -117,7 +117,7 @@ def _normalised(
     """Put the scores of cells and baselines on one scale."""
     from collections.abc import Mapping as Several
 
-    from rlbench.report.plots.normalised import put_on_scales
+    from rlbench.report.cells.one_scale import put_on_scales
 
     done = put_on_scales(cells, scales)
     new = {id(old): one for old, one in zip(cells, done, strict=True)}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlbench.grid.importing import steps_of
+from rlbench.report.cells import one_scale
 from rlbench.report.cells.curves import Course, Curve, Curves, course, read, stretches
-from rlbench.report.plots import keys, lettering, normalised, placing, style
+from rlbench.report.plots import keys, lettering, placing, style
 from rlbench.report.plots.panels import Entry, Panel, arrange
 from rlbench.report.plots.prose import LeftOut, in_common, of_seeds, titled
 
@@ -44,7 +45,7 @@ def draw(
     entries = [entry for panel in panels for entry in panel.entries]
     found = read([entry.cell for entry in entries], column)
     if scales is not None and (found.file, found.column) == (_EVALUATIONS, _SCORE):
-        found = normalised.curves(found, [entry.cell for entry in entries], scales)
+        found = one_scale.curves(found, [entry.cell for entry in entries], scales)
     for problem in found.problems:
         note(problem)
     drawn = {

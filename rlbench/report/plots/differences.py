@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
+from rlbench.report.cells import one_scale
 from rlbench.report.cells.baseline import baseline_name
 from rlbench.report.compare.family import BETTER, EQUIVALENT, UNDECIDED, WORSE
 from rlbench.report.compare.tests import of_tests
-from rlbench.report.plots import against, forest, normalised, style
+from rlbench.report.plots import against, forest, style
 from rlbench.report.plots.prose import LeftOut, in_common, titled
 from rlbench.report.text.figures import half_width, p_text, percents, signed
 from rlbench.report.text.layout import places_by_interval
@@ -50,7 +51,7 @@ def draw(
     if not blocks:
         reasons = dict.fromkeys(row.reason for _, rows in tasks for _, row in rows)
         raise NothingSelected(f"nothing can be subtracted: {', '.join(reasons)}")
-    if normalised.on_one_scale(cells):
+    if one_scale.on_one_scale(cells):
         blocks = forest.on_one_axis(blocks)
     name = printable(baseline_name(made.baselines, made.labels))
     percent = percents(made.family.level)

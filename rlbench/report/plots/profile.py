@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlbench.errors import NothingSelected
+from rlbench.report.cells import one_scale
 from rlbench.report.cells.baseline import but_for_task
 from rlbench.report.cells.cell import labels_of
 from rlbench.report.cells.pairing import task_of
-from rlbench.report.plots import keys, lettering, normalised, style
+from rlbench.report.plots import keys, lettering, style
 from rlbench.report.plots.panels import arrange, natural, spell
 from rlbench.report.plots.prose import LeftOut, flags_of, in_common, of_seeds, titled
 from rlbench.report.plots.resampled import bootstrapped
@@ -91,7 +92,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
     if len(panels) == 1:
         height += keys.legend_height(looks, width)
     caption = _caption(groups, together=len(panels) == 1) + left_out.caption()
-    if not normalised.on_one_scale(cells) and (scales := _other_scales(groups)):
+    if not one_scale.on_one_scale(cells) and (scales := _other_scales(groups)):
         note(scales)
         caption += f" {scales[:1].upper()}{scales[1:]}."
     caption += in_common(cells)

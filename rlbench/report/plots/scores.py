@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlbench.errors import NothingSelected
-from rlbench.report.plots import forest, normalised
+from rlbench.report.cells import one_scale
+from rlbench.report.plots import forest
 from rlbench.report.plots.panels import Panel, arrange, by_task
 from rlbench.report.plots.prose import LeftOut, in_common, of_seeds, titled
 from rlbench.report.tables.table import score_text
@@ -35,7 +36,7 @@ def draw(cells: Sequence[Cell], *, width: float, note: Callable[[str], None]) ->
         raise NothingSelected(f"no run has a {cells[0].metric.name}")
     shown = [e.cell for panel in panels for e in panel.entries if _has_number(e.cell)]
     metric = cells[0].metric
-    if normalised.on_one_scale(cells):
+    if one_scale.on_one_scale(cells):
         blocks = forest.on_one_axis(blocks)
     return forest.draw(
         blocks,

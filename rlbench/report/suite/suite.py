@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.errors import UsageError
 from rlbench.grid.normalisation import normalised
 from rlbench.report.cells.cell import labels_of
+from rlbench.report.cells.one_scale import check
 from rlbench.report.cells.pairing import off_footing, task_of
 from rlbench.report.tables.notes import name_of
 from rlbench.report.text.spelling import natural
@@ -188,23 +189,10 @@ def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> dict[int, float] 
 
 def _scaled(cells: Sequence[Cell], scales: Mapping[str, Scale] | None) -> str:
     """Check the scales, and say who put the scores on them."""
-    before = [bool((cell.seeds[0].record.spec or {}).get("scale")) for cell in cells]
     if scales is None:
+        before = [bool((cell.seeds[0].record.spec or {}).get("scale")) for cell in cells]
         return "imported" if before and all(before) else ""
-    if any(before):
-        one = task_of(cells[before.index(True)])
-        raise UsageError(f"the scores of task {one} were normalised on import; leave --normalise")
-    for cell in cells:
-        task = task_of(cell)
-        if task not in scales:
-            raise UsageError.unknown("task of the results, to be normalised:", task, scales)
-        low, high = scales[task]
-        if (high > low) != cell.metric.higher:
-            way, at = ("more", "below") if cell.metric.higher else ("less", "above")
-            raise UsageError(
-                f"task {task}: {way} is better, but the score that counts as 1, {high:g}, is {at} "
-                f"the one that counts as 0, {low:g}"
-            )
+    check(cells, scales)
     return "here"
 
 
