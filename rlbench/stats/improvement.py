@@ -70,24 +70,46 @@ def probability_of_improvement(
         return no_interval(mid, level=level, n=1, why="one run on a side")
     if min(first[0], second[0]) == max(first[-1], second[-1]):
         return degenerate_interval(mid, level=level, n=fewest, why="all values are equal")
-    parts = np.array([beaten.var(ddof=1) / n, beats.var(ddof=1) / m])
-    variance, least = float(parts.sum()), 0.5 / (n * m) ** 2
-    df = n + m - 2.0
+    low, high = logit_t(
+        mid,
+        np.array([beaten.var(ddof=1) / n, beats.var(ddof=1) / m]),
+        np.array([n, m], dtype=np.float64),
+        games=n * m,
+        level=level,
+    )
+    return Interval(low=low, mid=mid, high=high, level=level, n=fewest, method="U / (n m), logit t")
+
+
+def logit_t(
+    mid: float,
+    parts: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    *,
+    games: int,
+    level: float,
+) -> tuple[float, float]:
+    """Compute a t interval of a probability on the logit scale.
+
+    Args:
+        mid: The probability.
+        parts: Terms (k,) of its variance.
+        sizes: From how many runs each of them is estimated (k,).
+        games: How many pairs of runs the probability is a share of: inside the interval it is kept
+            half a win from 0 and 1, and its variance above that of half a win.
+        level: Confidence level.
+
+    Returns:
+        The bounds; ``mid`` lies between them.
+    """
+    variance, least, half_win = math.fsum(parts), 0.5 / games**2, 0.5 / games
+    df = math.fsum(sizes - 1)
     if variance > least:
-        df = variance**2 / float((parts**2 / [n - 1, m - 1]).sum())
-    half_win = 0.5 / (n * m)
+        df = variance**2 / math.fsum(parts**2 / (sizes - 1))
     inner = min(max(mid, half_win), 1 - half_win)
     half = float(stdtrit(df, (1 + level) / 2)) * math.sqrt(max(variance, least))
     half /= inner * (1 - inner)
     centre = float(logit(inner))
-    return Interval(
-        low=min(float(expit(centre - half)), mid),
-        mid=mid,
-        high=max(float(expit(centre + half)), mid),
-        level=level,
-        n=fewest,
-        method="U / (n m), logit t",
-    )
+    return min(float(expit(centre - half)), mid), max(float(expit(centre + half)), mid)
 
 
 def _paired(a: ArrayLike, b: ArrayLike, level: float) -> Interval:

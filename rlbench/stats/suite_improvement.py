@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, logit, stdtrit
 
 from rlbench.stats.failures import jeffreys
+from rlbench.stats.improvement import logit_t
 from rlbench.stats.interval import Interval, degenerate_interval, no_interval
 from rlbench.stats.sample import check_level, constant, moments, two_sides
 
@@ -75,22 +75,10 @@ def suite_improvement(
     sizes = np.array([len(part) for of in beaten for part in of], dtype=np.float64)
     spreads = [0.0 if constant(part, 1.0) else moments(part)[1] for of in beaten for part in of]
     parts = np.square(spreads) / sizes / tasks**2
-    variance = math.fsum(parts)
     games = sum(math.prod(map(len, of)) for of in beaten)
-    half_win, least, df = 0.5 / games, 0.5 / games**2, math.fsum(sizes - 1)
-    if variance > least:
-        df = variance**2 / math.fsum(parts**2 / (sizes - 1))
-    inner = min(max(mid, half_win), 1 - half_win)
-    half = float(stdtrit(df, (1 + level) / 2)) * math.sqrt(max(variance, least))
-    half /= inner * (1 - inner)
-    centre = float(logit(inner))
+    low, high = logit_t(mid, parts, sizes, games=games, level=level)
     return Interval(
-        low=min(float(expit(centre - half)), mid),
-        mid=mid,
-        high=max(float(expit(centre + half)), mid),
-        level=level,
-        n=n,
-        method="mean over tasks, logit t",
+        low=low, mid=mid, high=high, level=level, n=n, method="mean over tasks, logit t"
     )
 
 

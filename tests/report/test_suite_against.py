@@ -265,7 +265,11 @@ def test_the_page_has_it_too() -> None:
     assert heads[:5] == ["estimator", "verdict", "p", "diff", "±95%"]
     verdicts = {row[0].text: row[1].text for row in made.table.rows}
     assert verdicts["ahead"] == "+ better"
-    assert any(text.startswith("Against base, over 3 tasks: ") for text in made.table.below)
+    assert made.answer == (
+        "Against base, over 3 tasks, by the IQM: 1 better (ahead), 1 worse (behind), 1 undecided "
+        "(alike)."
+    )
+    assert any(text.startswith("diff: of both IQMs over the pairs") for text in made.table.below)
     plain = over_tasks.collect(ordered).table
     assert plain
     assert "verdict" not in [heading.text for heading in plain.headings]

@@ -13,7 +13,7 @@ from rlbench.report.cells.pairing import task_of
 from rlbench.report.page.table import MOST_ROWS, Entry, Heading, Table, by_name, by_number
 from rlbench.report.page.verdict_table import verdict_field
 from rlbench.report.suite.against import against
-from rlbench.report.suite.against_table import against_table
+from rlbench.report.suite.against_table import against_remarks, answer, caption
 from rlbench.report.suite.suite import suite
 from rlbench.report.suite.table import suite_table
 from rlbench.report.tables.columns import interval_text
@@ -43,10 +43,12 @@ class OverTasks:
     Attributes:
         table: One row an algorithm; None where there is none.
         reason: Why there is none; empty where there is one, and of one task, where nobody asks.
+        answer: How they compare with the baseline over all tasks, in a sentence; empty without one.
     """
 
     table: Table | None = None
     reason: str = ""
+    answer: str = ""
 
 
 def collect(
@@ -77,7 +79,8 @@ def collect(
         if scales is not None:
             raise
         return OverTasks(reason=str(error))
-    return OverTasks(table=_table(made, _against(made, comparison)))
+    compared = _against(made, comparison)
+    return OverTasks(table=_table(made, compared), answer=answer(compared) if compared else "")
 
 
 def _against(made: Suite, comparison: Comparison | None) -> SuiteComparison | None:
@@ -96,7 +99,7 @@ def without(found: OverTasks, said: Sequence[str]) -> OverTasks:
     if found.table is None:
         return found
     below = tuple(text for text in found.table.below if text not in said)
-    return OverTasks(table=replace(found.table, below=below))
+    return replace(found, table=replace(found.table, below=below))
 
 
 def _unlike_a_suite(ordered: Sequence[Cell]) -> str:
@@ -124,7 +127,7 @@ def _table(made: Suite, compared: SuiteComparison | None) -> Table:
     ]
     notes = json.loads(suite_table(made, "json"))["notes"]
     if compared is not None:
-        notes = [*json.loads(against_table(compared, "json"))["notes"], *notes]
+        notes = [*caption(compared, ["diff"])[1:], *against_remarks(compared), *notes]
         for title, tell in _verdicts(compared):
             headings.append(title)
             fields.append([tell(row) for row in compared.rows[:MOST_ROWS]])

@@ -68,7 +68,7 @@ def against_table(
             made.rows, labels, numbers, _sacrifice(made, sign), format=format, width=width
         )
     shown = [column.name for column in columns]
-    below = [*_caption(made, shown, sign), *against_remarks(made)]
+    below = [*caption(made, shown, sign), *against_remarks(made)]
     if format in DATA_FORMATS:
         return _data(made, below, format)
     if left_out:
@@ -200,10 +200,17 @@ def _mark(row: SuiteRow) -> str:
     return row.verdict if row.more is None else f"{row.verdict} {row.more:,} more"
 
 
-def _caption(made: SuiteComparison, shown: Sequence[str], sign: str) -> list[str]:
+def caption(made: SuiteComparison, shown: Sequence[str], sign: str = "±") -> list[str]:
+    """Say what was found, what the numbers are and how they were tested.
+
+    Args:
+        made: The comparison.
+        shown: The columns of the table; no other is explained.
+        sign: How a plus-minus sign is written.
+    """
     cells = [cell for row in made.rows for cell in row.algorithm.cells.values()]
     return [
-        _answer(made),
+        answer(made),
         _of_numbers(made, shown, sign),
         _of_p(made),
         _of_verdicts(made, sign),
@@ -213,7 +220,7 @@ def _caption(made: SuiteComparison, shown: Sequence[str], sign: str) -> list[str
     ]
 
 
-def _answer(made: SuiteComparison) -> str:
+def answer(made: SuiteComparison) -> str:
     """Answer what was asked: of one comparison with its numbers, of several by counting them."""
     rows = [row for row in made.rows if row.verdict != BASELINE]
     unasked = "" if made.named else " (the first of two; --baseline names the other)"
@@ -221,9 +228,11 @@ def _answer(made: SuiteComparison) -> str:
     tasks = f"over {len(made.suite.tasks)} tasks"
     difference = rows[0].difference if len(rows) == 1 else None
     if difference is None or rows[0].p is None:
-        counts = {mark: sum(row.verdict == mark for row in rows) for mark in WORDS}
-        found = ", ".join(f"{count} {WORDS[mark]}" for mark, count in counts.items() if count)
-        return f"Against {base}, {tasks}: {found}."
+        names = {mark: [_name(made, row) for row in rows if row.verdict == mark] for mark in WORDS}
+        found = ", ".join(
+            f"{len(some)} {WORDS[mark]} ({listed(some)})" for mark, some in names.items() if some
+        )
+        return f"Against {base}, {tasks}, by the IQM: {found}."
     (row,), interval = rows, difference.interval
     places = layout.places_by_interval([interval])
     low, mid, high = (
@@ -248,10 +257,11 @@ def _of_numbers(made: SuiteComparison, shown: Sequence[str], sign: str) -> str:
     suite, percent = made.suite, percents(made.family.level)
     sides = "runs, of the side that has fewer" if made.independent else "pairs"
     sentences = [] if "n" not in shown else [f"n: {sides}, over all tasks."]
-    sentences.append(
-        f"IQM: mean of the middle half of all runs over {len(suite.tasks)} tasks; {suite.metric} "
-        f"{scale_text(suite)}."
-    )
+    if "IQM" in shown:
+        sentences.append(
+            f"IQM: mean of the middle half of all runs over {len(suite.tasks)} tasks; "
+            f"{suite.metric} {scale_text(suite)}."
+        )
     way = "positive" if suite.higher else "negative"
     of_runs = "over all runs" if made.independent else "over the pairs"
     sentences.append(
