@@ -279,3 +279,22 @@ def test_a_baseline_that_is_not_there_is_told_without_the_tasks() -> None:
     shown, _ = arranged(cells(runs(ALL)))
     with pytest.raises(UsageError, match=r"did you mean 'behind'\? there are: \w+, \w+, \w+, \w+$"):
         find(shown, "behnd", lambda: flags.load(()))
+
+
+def test_a_failure_of_unknown_worth_is_why_there_is_nothing() -> None:
+    brittle = {**AHEAD, "t2": [None, *AHEAD["t2"][1:]]}
+    made = runs({"base": BASE, "brittle": brittle}, result={"floor": None})
+    text = " ".join(against_table(compared(made)).split())
+    assert "brittle: 1 of 3 tasks have no value, so there is no aggregate: t2 (there a run" in text
+    with pytest.raises(UsageError, match=r"\(t2; failed runs there have no known floor\)"):
+        compared(runs({"base": brittle, "alike": ALIKE}, result={"floor": None}))
+
+
+def test_where_there_is_no_interval_nothing_is_called_equal() -> None:
+    single = {**AHEAD, "t1": AHEAD["t1"][:1]}
+    row = next(
+        line
+        for line in against_table(compared(runs({"base": BASE, "one": single}))).splitlines()
+        if line.startswith("one ")
+    )
+    assert "all equal" not in row

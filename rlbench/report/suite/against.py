@@ -157,10 +157,11 @@ def _baseline(suite: Suite, cells: Sequence[Cell]) -> Algorithm:
     (baseline,) = owners
     if baseline.missing:
         some = ", ".join([*baseline.missing[:5], *(["..."] if baseline.missing[5:] else [])])
+        floors = "; failed runs there have no known floor" if baseline.unknown else ""
         raise UsageError(
             f"--baseline {named(baseline.columns, suite.labels)}: it has no value in "
-            f"{len(baseline.missing)} of {len(suite.tasks)} tasks ({some}), so there is nothing to "
-            "compare with over all; select the tasks that it has (-t)"
+            f"{len(baseline.missing)} of {len(suite.tasks)} tasks ({some}{floors}), so there is "
+            "nothing to compare with over all; select the tasks that it has (-t)"
         )
     return baseline
 

@@ -17,6 +17,7 @@ from rlbench.report.compare.family import (
     WORSE,
 )
 from rlbench.report.compare.legend import UNTUNED, all_foreign
+from rlbench.report.progress import count
 from rlbench.report.suite.table import listed, remarks, scale_text
 from rlbench.report.tables.caption import common
 from rlbench.report.tables.columns import interval_text
@@ -225,7 +226,7 @@ def answer(made: SuiteComparison) -> str:
     rows = [row for row in made.rows if row.verdict != BASELINE]
     unasked = "" if made.named else " (the first of two; --baseline names the other)"
     base = named(made.baseline.columns, made.suite.labels) + unasked
-    tasks = f"over {len(made.suite.tasks)} tasks"
+    tasks = f"over {count(len(made.suite.tasks), 'task')}"
     difference = rows[0].difference if len(rows) == 1 else None
     if difference is None or rows[0].p is None:
         names = {mark: [_name(made, row) for row in rows if row.verdict == mark] for mark in WORDS}
@@ -259,7 +260,7 @@ def _of_numbers(made: SuiteComparison, shown: Sequence[str], sign: str) -> str:
     sentences = [] if "n" not in shown else [f"n: {sides}, over all tasks."]
     if "IQM" in shown:
         sentences.append(
-            f"IQM: mean of the middle half of all runs over {len(suite.tasks)} tasks; "
+            f"IQM: mean of the middle half of all runs over {count(len(suite.tasks), 'task')}; "
             f"{suite.metric} {scale_text(suite)}."
         )
     way = "positive" if suite.higher else "negative"

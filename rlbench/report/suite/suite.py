@@ -50,6 +50,11 @@ class Algorithm:
     rank: Rank | None = None
 
     @property
+    def unknown(self) -> tuple[str, ...]:
+        """The missing tasks in which a run failed whose worth nobody knows."""
+        return tuple(t for t in self.missing if t in self.cells and self.cells[t].failed)
+
+    @property
     def ok(self) -> int:
         """Number of runs that ended well, over all tasks."""
         return sum(len(cell.ok) for cell in self.cells.values())

@@ -101,7 +101,7 @@ def remarks(suite: Suite) -> list[str]:
             name = named(one.columns, suite.labels)
             lines.append(
                 f"{name}: {len(one.missing)} of {len(suite.tasks)} tasks have no value, so there "
-                f"is no aggregate: {listed(one.missing)}."
+                f"is no aggregate: {listed(one.missing)}{_why(one)}."
             )
     alone = {
         task: None
@@ -116,6 +116,14 @@ def remarks(suite: Suite) -> list[str]:
     cells = [cell for one in suite.algorithms for cell in one.cells.values()]
     ordered, labels = arranged(cells)
     return [*lines, *failure_rates(ordered, labels), *notes(ordered, labels)]
+
+
+def _why(one: Algorithm) -> str:
+    """Say in which of the missing tasks it ran, and has no value for all that."""
+    if not one.unknown:
+        return ""
+    where = "there" if one.unknown == one.missing else f"in {listed(one.unknown)}"
+    return f" ({where} a run failed, and no floor is known)"
 
 
 def _caption(suite: Suite, shown: Sequence[str]) -> list[str]:

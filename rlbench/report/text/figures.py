@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rlbench.report.text.layout import fixed
+from rlbench.report.text.layout import MISSING, fixed
 
 if TYPE_CHECKING:
     from rlbench.stats import Interval
@@ -39,7 +39,7 @@ def half_width(interval: Interval, places: int) -> str:
         return "n=1"
     half = interval.half_width
     if half is None:
-        return "all equal"
+        return "all equal" if interval.degenerate else MISSING
     if half and float(fixed(half, places)) == 0:
         return f"<{10**-places:.{places}f}"  # small is not certain
     return fixed(half, places)
