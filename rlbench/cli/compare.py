@@ -17,6 +17,7 @@ from rlbench.report.text.terminal import Once, can_write, columns, emit, is_term
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlbench.grid.normalisation import Scale
     from rlbench.report.cells.cell import Cell
     from rlbench.report.cells.metric import Direction
     from rlbench.report.compare.comparison import Comparison
@@ -49,7 +50,7 @@ by +. Without the task, among several, it is the baseline of each task."""
     cls=Once,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="For --suite: scores that count as 0 and 1: task,low,high (csv or json).",
+    help="Scores that count as 0 and 1: task,low,high (csv or json); a margin is on that scale.",
 )
 @flags.level
 @flags.format_
@@ -76,13 +77,13 @@ def compare(
     """Compare every cell with a baseline, at common seeds; or algorithms over all tasks."""
     from dataclasses import replace
 
+    from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.cells.metric import metric as metric_named
+    from rlbench.report.cells.one_scale import put_on_scales
     from rlbench.report.compare import comparison
     from rlbench.report.tables.table import check_format
 
     check_format(format_)
-    if normalise is not None and not suite:
-        raise UsageError("--normalise is for --suite: within a task there is one scale")
     if suite and tune is not None:
         raise UsageError("--tune compares task by task; leave --suite, or --tune")
     if normalise is not None and metric != SCORE.key:
@@ -91,12 +92,15 @@ def compare(
     records = selecting.read(root)
     chosen = selecting.choose(records, axes=axes, seeds=seeds, settings=settings, plugins=plugins)
     found = selecting.cells(chosen, metric_named(metric, direction))
+    scales = read_normalisation(normalise) if normalise else None
+    if scales is not None and not suite:
+        found = put_on_scales(found, scales)
     tuned = tuning.tuned(found, tune) if tune is not None else None
     shown = comparison.in_order(tuned.cells if tuned else found)
     _check_number(shown)
     against = baselines(shown, baseline, plugins)
     if suite:
-        over = _over_tasks(shown, against, normalise, level=level, margin=margin)
+        over = _over_tasks(shown, against, scales, level=level, margin=margin)
         _print_suite(replace(over, named=baseline is not None), format_, max_width)
         return
     made = comparison.compare(shown, against, level=level, margin=margin)
@@ -123,16 +127,14 @@ def _check_number(shown: Sequence[Cell]) -> None:
 def _over_tasks(
     shown: Sequence[Cell],
     against: Mapping[str, Cell],
-    normalise: Path | None,
+    scales: Mapping[str, Scale] | None,
     *,
     level: float,
     margin: float | None,
 ) -> SuiteComparison:
-    from rlbench.grid.normalisation import read_normalisation
     from rlbench.report.suite import against as suites
     from rlbench.report.suite.suite import suite
 
-    scales = read_normalisation(normalise) if normalise else None
     made = suite(shown, scales, level=level)
     return suites.against(made, against, level=level, margin=margin)
 
