@@ -41,16 +41,29 @@ class SuiteDifference:
             side of 0. None where there is no test.
         improvement: Probability that a run of the first beats one of the second, mean over tasks;
             see `suite_improvement`.
+        df: Degrees of freedom of the interval and the test; None where there is no test.
     """
 
     interval: Interval
     p: float | None
     improvement: Interval
+    df: float | None = None
 
     @property
     def testable(self) -> bool:
         """Whether there is a test."""
         return self.p is not None
+
+    def at(self, level: float) -> Interval:
+        """Give the interval at another level; where there is none, or no spread, as it is."""
+        check_level(level)
+        found, half = self.interval, self.interval.half_width
+        if self.df is None or half is None:
+            return replace(found, level=level)
+        wider = stdtrit(self.df, (1 + level) / 2) / stdtrit(self.df, (1 + found.level) / 2)
+        return symmetric_interval(
+            found.mid, half * float(wider), level=level, n=found.n, method=found.method
+        )
 
 
 def suite_difference(
@@ -115,10 +128,10 @@ def suite_difference(
     if statistic == "optimality_gap":
         first, second = ([gamma - np.minimum(x, gamma) for x in side] for side in (first, second))
     generator = np.random.default_rng(rng)
-    interval, p = _difference(
+    interval, p, df = _difference(
         first, second, statistic, level, (resamples, generator), paired=paired
     )
-    return SuiteDifference(interval=_turned(interval, turned), p=p, improvement=improvement)
+    return SuiteDifference(interval=_turned(interval, turned), p=p, improvement=improvement, df=df)
 
 
 def _difference(
@@ -129,15 +142,15 @@ def _difference(
     resampling: tuple[int, np.random.Generator],
     *,
     paired: bool,
-) -> tuple[Interval, float | None]:
-    """Subtract the aggregates; give the interval, and p where there is a test."""
+) -> tuple[Interval, float | None, float | None]:
+    """Subtract the aggregates; give the interval, and p and df where there is a test."""
     aggregate = _iqm if statistic == "iqm" else _mean
     mid = aggregate(first) - aggregate(second)
     if not math.isfinite(mid):
         raise ValueError("the difference is larger than a float can hold: use a larger unit")
     n = min(sum(map(len, side)) for side in (first, second))
     if min(len(values) for side in (first, second) for values in side) == 1:
-        return no_interval(mid, level=level, n=n, why="one run of a task on a side"), None
+        return no_interval(mid, level=level, n=n, why="one run of a task on a side"), None, None
     largest = max(float(np.abs(values).max()) for side in (first, second) for values in side)
     exponent = math.frexp(largest)[1]
     ours, theirs = ([np.ldexp(values, -exponent) for values in side] for side in (first, second))
@@ -147,10 +160,10 @@ def _difference(
         error = errors.inflation * _resampled_error(ours, theirs, *resampling, paired=paired)
         method = f"stratified bootstrap t, {resampling[0]} resamples"
     if error == 0:
-        return degenerate_interval(mid, level=level, n=n, why="no task has a spread"), None
+        return degenerate_interval(mid, level=level, n=n, why="no task has a spread"), None, None
     half = unscaled(float(stdtrit(errors.df, (1 + level) / 2)) * error, exponent)
     p = 2 * float(stdtr(errors.df, -abs(math.ldexp(mid, -exponent)) / error))
-    return symmetric_interval(mid, half, level=level, n=n, method=method), p
+    return symmetric_interval(mid, half, level=level, n=n, method=method), p, errors.df
 
 
 def _in_one_order(first: Side, second: Side, *, paired: bool) -> tuple[Side, Side, bool]:

@@ -222,3 +222,15 @@ def test_all_wins_leave_room_for_doubt(*, paired: bool) -> None:
 
 def test_nothing_but_ties_is_degenerate() -> None:
     assert stats.suite_improvement({"x": [1, 1]}, {"x": [1, 1]}).degenerate
+
+
+@pytest.mark.parametrize("statistic", ["iqm", "mean"])
+def test_another_level_needs_no_other_resamples(statistic: Statistic) -> None:
+    one, other = drawn(np.random.default_rng(6))
+    found = stats.suite_difference(one, other, statistic)
+    asked = stats.suite_difference(one, other, statistic, 0.99).interval
+    given = found.at(0.99)
+    assert (given.low, given.high) == (pytest.approx(asked.low), pytest.approx(asked.high))
+    assert (given.level, given.method) == (0.99, asked.method)
+    single = stats.suite_difference({"x": [1.0]}, {"x": [0.5]}).at(0.9)
+    assert (single.low, single.level) == (None, 0.9)

@@ -257,10 +257,7 @@ def _row(
         single = f"one {run} in a task"
         why = single if sides.fewest == 1 else "the difference has no spread"
         return replace(row, verdict=NOT_TESTABLE, reason=why)
-    each = 1 - family.alpha / family.size
-    simultaneous = suite_difference(
-        sides.ours, sides.theirs, "iqm", each, paired=sides.paired
-    ).interval
+    simultaneous = difference.at(1 - family.alpha / family.size)
     verdict = _verdict(simultaneous, p, family, higher=suite.higher)
     more = None if verdict != UNDECIDED or sides.failures else _more(simultaneous, family, sides)
     return replace(row, verdict=verdict, simultaneous=simultaneous, p=p, more=more)
