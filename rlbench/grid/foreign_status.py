@@ -49,8 +49,9 @@ def left_out(texts: Sequence[str]) -> list[str]:
         return []
     names = sorted(text.strip().lower() for text in texts)
     counts = ", ".join(f"{names.count(name):,} {name}" for name in dict.fromkeys(names))
-    noun = "row is" if len(texts) == 1 else "rows are"
+    one = len(texts) == 1
+    noun, own, which = ("run is", "its", "it") if one else ("runs are", "their", "they")
     return [
-        f"{len(texts):,} {noun} left out, whose run came to no end of its own ({counts}): what it "
-        "would have scored is not known"
+        f"{len(texts):,} {noun} left out, which came to no end of {own} own ({counts}): what "
+        f"{which} would have scored is not known"
     ]

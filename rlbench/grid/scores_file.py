@@ -45,8 +45,8 @@ class Entry:
         settings: Name to value.
         seed: The seed; None where the file has none.
         numbers: Key of a result to value; None where it is not a finite number.
-        status: ``ok`` or how the run failed.
-        why: Why it has no score; empty where it has one.
+        status: ``ok`` or how the run failed; empty where it came to no end of its own.
+        why: Why it has no score, or what the file calls it where it came to no end; else empty.
         counted: Whether its seed is the number of its row already.
         given: Whether somebody said what its seed is: only then do runs of one number make pairs.
         source: The file.
@@ -108,19 +108,18 @@ def read_scores(path: Path, layout: Layout, first: int = 0) -> tuple[list[Entry]
     if path.suffix.lower() == ".json" and not rows[0][0].startswith("row "):
         remarks += [said] if (said := how_nested(rows, layout)) else []
     columns = _columns(path, names, [row for _, row in rows], layout)
-    rows, not_ended = _ended(path, rows, columns, layout.fixed)
-    remarks += left_out(not_ended)
-    if not rows:
-        raise UsageError(f"{path}: no run in it came to an end")
     entries = [_entry(f"{path.name}, {place}", row, columns, layout.fixed) for place, row in rows]
     steps = columns.get("step", "")
     entries = [
         replace(entry, counted=layout.wide, source=str(path), steps=steps) for entry in entries
     ]
     entries, of_steps = runs_of_steps(entries)
-    remarks += of_steps
+    ended = [entry for entry in entries if entry.status]
+    remarks += [*of_steps, *left_out([entry.why for entry in entries if not entry.status])]
+    if not ended:
+        raise UsageError(f"{path}: no run in it came to an end")
     unused = [repr(name) for name in names if name not in columns.values()]
-    return entries, remarks + ([f"not used: {', '.join(unused)}"] if unused else [])
+    return ended, remarks + ([f"not used: {', '.join(unused)}"] if unused else [])
 
 
 def check_targets(names: Sequence[str], what: str) -> None:
@@ -150,7 +149,7 @@ def _columns(path: Path, names: list[str], rows: list[Row], layout: Layout) -> d
     for target in TARGETS:
         if target in wanted or target in layout.fixed or target not in names:
             continue
-        if target in PARTS and all(is_blank(row.get(target)) for row in rows):
+        if target in (*PARTS, "step") and all(is_blank(row.get(target)) for row in rows):
             continue
         if target in _AMBIGUOUS and are_numbers(target, rows):
             continue  # a measured KL, and no controller of it
@@ -170,26 +169,6 @@ def _columns(path: Path, names: list[str], rows: list[Row], layout: Layout) -> d
     return wanted
 
 
-def _ended(
-    path: Path,
-    rows: Sequence[tuple[str, Row]],
-    columns: Mapping[str, str],
-    fixed: Mapping[str, str],
-) -> tuple[list[tuple[str, Row]], list[str]]:
-    """Keep the rows of runs that came to an end, and give the statuses of the others."""
-    name = columns.get("status")
-    if name is None or "status" in fixed:
-        return list(rows), []
-    kept, others = [], []
-    for place, row in rows:
-        said = row.get(name)
-        if is_gap(said) or status_of(str(said), f"{path.name}, {place}") is not None:
-            kept.append((place, row))
-        else:
-            others.append(str(said))
-    return kept, others
-
-
 def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str, str]) -> Entry:
     """Read one row."""
     said = {target: row.get(name) for target, name in columns.items()} | dict(fixed)
@@ -197,16 +176,16 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
     numbers = {key: _number(where, n, said[n]) for n, key in COLUMNS.items() if n in said}
     status = "ok"
     if not is_gap(said.get("status")):
-        known = status_of(str(said["status"]), where)
-        if known is None:
-            raise UsageError(f"status in {where}: {said['status']} runs have no result")
-        status = known
+        status = status_of(str(said["status"]), where) or ""
     score = numbers.get("score")
     why = ""
     if status == "ok" and score is None:
         status, why = "failed", f"the score in {where} is {said['score']!r:.40}"
     elif status != "ok":
-        why = f"so says {where}"
+        why = f"so says {where}" if status else str(said["status"])
+    step = _number(where, "step", said.get("step"))
+    if "step" in said and step is None:
+        raise UsageError(f"{where}: step is {said['step']!r:.40}, expected a finite number")
     settings = {
         target.removeprefix(SETTING): _plain(where, target, value)
         for target, value in said.items()
@@ -218,8 +197,8 @@ def _entry(where: str, row: Row, columns: Mapping[str, str], fixed: Mapping[str,
         settings=settings,
         seed=_seed(where, said.get("seed")),
         given=not isinstance(said.get("seed"), Counted),
-        step=_number(where, "step", said.get("step")),
-        numbers=numbers if status == "ok" else numbers | {"score": None},
+        step=step,
+        numbers=numbers if status in ("ok", "") else numbers | {"score": None},
         status=status,
         why=why,
     )

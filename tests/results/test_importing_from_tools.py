@@ -49,7 +49,7 @@ def test_a_run_that_came_to_no_end_is_no_result_and_is_told(tmp_path: Path) -> N
     result, out = import_text(tmp_path, "x.csv", text)
     assert scores(out) == {("a", "", 0): 0.5}
     assert (
-        "3 rows are left out, whose run came to no end of its own (1 killed, 2 running): what it "
+        "3 runs are left out, which came to no end of their own (1 killed, 2 running): what they "
         "would have scored is not known"
     ) in result.stderr
     nothing = refusal(import_text(tmp_path, "y.csv", "algorithm,status,score\na,queued,0.1\n")[0])
@@ -96,3 +96,28 @@ def test_curves_are_over_what_their_file_calls_it(tmp_path: Path) -> None:
     )
     figure = curves.draw(cells(Store(out).read()), width=6.8, note=print)
     assert [axes.get_xlabel() for axes in figure.axes] == ["global_step"]
+
+
+def test_a_run_with_a_curve_is_as_its_last_step(tmp_path: Path) -> None:
+    text = (
+        "algorithm,seed,step,status,score\na,0,1,running,0.1\na,0,2,finished,0.5\n"
+        "a,1,1,running,0.2\na,1,2,crashed,0.3\na,2,1,running,0.2\na,2,2,running,0.9\n"
+    )
+    result, out = import_text(tmp_path, "x.csv", text)
+    assert scores(out) == {("a", "", 0): 0.5, ("a", "", 1): None}
+    assert "1 run is left out, which came to no end of its own (1 running)" in result.stderr
+    (first,) = [record for record in Store(out).read() if record.spec and record.spec["seed"] == 0]
+    assert (first.folder / "evals.csv").read_text("utf-8") == "update,score\n1,0.1\n2,0.5\n"
+
+
+@pytest.mark.parametrize("step", ["nan", "", "inf", "-inf"])
+def test_a_step_that_is_no_number_is_refused(tmp_path: Path, step: str) -> None:
+    text = f"algorithm,seed,step,score\na,0,{step},0.1\na,0,2,0.5\n"
+    said = refusal(import_text(tmp_path, "x.csv", text)[0])
+    assert "x.csv, line 2: step is " in said
+    assert "expected a finite number" in said
+
+
+def test_an_empty_column_of_steps_is_none(tmp_path: Path) -> None:
+    _, out = import_text(tmp_path, "x.csv", "algorithm,seed,step,score\na,0,,0.1\na,1,,0.5\n")
+    assert scores(out) == {("a", "", 0): 0.1, ("a", "", 1): 0.5}

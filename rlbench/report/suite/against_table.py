@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rlbench.report.cells.baseline import spell_cell
 from rlbench.report.compare.answer import CLAIMS, WORDS
 from rlbench.report.compare.family import (
     BASELINE,
@@ -23,7 +24,6 @@ from rlbench.report.tables.caption import common
 from rlbench.report.tables.columns import interval_text
 from rlbench.report.tables.data import FORMATS as DATA_FORMATS
 from rlbench.report.tables.data import bounds, separated
-from rlbench.report.tables.notes import named
 from rlbench.report.tables.table import check_format
 from rlbench.report.text import layout
 from rlbench.report.text.figures import half_width, p_text, percents, signed
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlbench.report.suite.against import SuiteComparison, SuiteRow
+    from rlbench.report.suite.suite import Algorithm
 
 _INTERVALS = 3  # so many columns are left out before names are folded
 
@@ -124,7 +125,12 @@ def _sacrifice(made: SuiteComparison, sign: str) -> Sacrifice[SuiteRow]:
 
 
 def _name(made: SuiteComparison, row: SuiteRow) -> str:
-    return named(row.algorithm.columns, made.suite.labels)
+    return _spelled(made, row.algorithm)
+
+
+def _spelled(made: SuiteComparison, one: Algorithm) -> str:
+    """Name an algorithm as --baseline reads it."""
+    return spell_cell(next(iter(one.cells.values())), made.suite.labels)
 
 
 def _labels(made: SuiteComparison) -> list[Column[SuiteRow]]:
@@ -225,7 +231,7 @@ def answer(made: SuiteComparison) -> str:
     """Answer what was asked: of one comparison with its numbers, of several by counting them."""
     rows = [row for row in made.rows if row.verdict != BASELINE]
     unasked = "" if made.named else " (the first of two; --baseline names the other)"
-    base = named(made.baseline.columns, made.suite.labels) + unasked
+    base = _spelled(made, made.baseline) + unasked
     tasks = f"over {count(len(made.suite.tasks), 'task')}"
     difference = rows[0].difference if len(rows) == 1 else None
     if difference is None or rows[0].p is None:
@@ -318,7 +324,7 @@ def _data(made: SuiteComparison, below: Sequence[str], format: str) -> str:  # n
         return separated(records, made.suite.labels, format)
     family = made.family
     document = {
-        "baseline": named(made.baseline.columns, made.suite.labels),
+        "baseline": _spelled(made, made.baseline),
         "metric": made.suite.metric,
         "statistic": "iqm",
         "tasks": list(made.suite.tasks),

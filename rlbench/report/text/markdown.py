@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("github", "pipe")
 
-# what would begin code, emphasis, a link, a tag or an entity; inside a word a _ does nothing
+# what would begin code, emphasis, a link, a formula, a tag or an entity; in a word a _ is itself
 _ACTIVE = re.compile(
     r"""
     \\ (?= [!-/:-@\[-`{-~] )
-    | [`*\[~]
+    | [`*\[~$]
     | < (?= [A-Za-z/!?] )
     | & (?= \#? \w+ ; )
     | (?<! [^\W_] ) _
