@@ -45,13 +45,7 @@ by +. Without the task, among several, it is the baseline of each task."""
 @flags.direction
 @tuning.option
 @click.option("--suite", is_flag=True, help="One row an algorithm: the IQM over all tasks.")
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Scores that count as 0 and 1: task,low,high (csv or json); a margin is on that scale.",
-)
+@flags.normalise("a margin is on that scale")
 @flags.level
 @flags.format_
 @flags.width

@@ -10,7 +10,7 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import UsageError
-from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from rlbench.report.cells.metric import Direction
@@ -47,13 +47,7 @@ A factor is a column in which cells differ: a kind of component or a setting."""
     is_flag=True,
     help="The task is a factor, on one scale (default: task by task).",
 )
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Scores of each task that count as 0 and 1 (csv: task,low,high), for --across-tasks.",
-)
+@flags.normalise("for --across-tasks")
 @flags.margin
 @flags.metric
 @flags.direction

@@ -68,6 +68,22 @@ def _confidence(_context: click.Context, _parameter: click.Parameter, value: flo
     return value
 
 
+def normalise(what_for: str = "") -> Callable[[_Command], _Command]:
+    """Add ``--normalise``.
+
+    Args:
+        what_for: What stands behind its help, of a command in which it is not for everything.
+    """
+    return click.option(
+        "--normalise",
+        cls=Once,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Scores of each task that count as 0 and 1: task,low,high (csv or json)"
+        + (f"; {what_for}." if what_for else "."),
+    )
+
+
 plugin = click.option(
     "--plugin",
     "plugins",

@@ -70,13 +70,7 @@ JSON may also nest names around lists of scores: {task: [..]}, {algorithm: {task
     show_default=True,
     help="Which scores are better.",
 )
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Scores that count as 0 and 1: task,low,high (csv or json).",
-)
+@flags.normalise()
 @click.option(
     "--floor",
     "floors",

@@ -119,13 +119,7 @@ A folder among the names is that of the results, as -o is."""
     help="What differences and improvement are measured against.",
 )
 @flags.margin
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Scores of each task that count as 0 and 1: task,low,high (csv or json).",
-)
+@flags.normalise()
 @flags.metric
 @flags.direction
 def plot(

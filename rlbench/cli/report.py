@@ -47,13 +47,7 @@ The page is one file that loads nothing; the path of it goes to stdout."""
 @flags.metric
 @flags.direction
 @tuning.option
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="For the table over tasks: scores that count as 0 and 1: task,low,high (csv or json).",
-)
+@flags.normalise("for the table over tasks")
 @flags.level
 @click.option("--force", is_flag=True, help="Overwrite a file that is no report of rlbench.")
 def report(

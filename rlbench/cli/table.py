@@ -10,7 +10,7 @@ import click
 
 from rlbench.cli import flags, selecting
 from rlbench.errors import UsageError
-from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
+from rlbench.report.text.terminal import can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,13 +34,7 @@ A name selects all its variants; with options, those that have these values."""
 @flags.direction
 @click.option("--iqm", is_flag=True, help="Show the interquartile mean too (5 seeds or more).")
 @click.option("--suite", is_flag=True, help="One row an algorithm, over all tasks.")
-@click.option(
-    "--normalise",
-    cls=Once,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="For --suite: scores that count as 0 and 1: task,low,high (csv or json).",
-)
+@flags.normalise("for --suite")
 @flags.format_
 @flags.width
 def table(
