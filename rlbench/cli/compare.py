@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,7 @@ from rlbench.report.text.terminal import Once, can_write, columns, emit, is_term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from rlbench.grid.normalisation import Scale
     from rlbench.report.cells.cell import Cell

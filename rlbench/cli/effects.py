@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,8 @@ from rlbench.errors import UsageError
 from rlbench.report.text.terminal import can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rlbench.report.cells.metric import Direction
 
 

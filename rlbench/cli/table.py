@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +13,7 @@ from rlbench.report.text.terminal import can_write, columns, emit, is_terminal, 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from rlbench.grid.normalisation import Scale
     from rlbench.grid.store import Record
