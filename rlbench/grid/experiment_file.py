@@ -187,7 +187,7 @@ def _absent(path: Path) -> UsageError:
     try:
         there = sorted(file.name for file in path.parent.iterdir() if file.is_file())
     except OSError:
-        return UsageError(f"there is no folder {path.parent}, so no experiment file {path.name!r}")
+        return UsageError(f"there is no experiment file {str(path)!r}, nor a folder {path.parent}")
     near = difflib.get_close_matches(path.name, there, n=1) or [
         name for name in there if name.endswith(".toml")
     ]

@@ -324,7 +324,10 @@ def test_bytes_that_are_no_utf_8_are_named(request_: Any) -> None:
         ("grid", "did you mean 'grid.toml'?"),
         ("zzz", "did you mean 'grid.toml'?"),  # the only one there is
         ("sub", "sub is a folder"),
-        ("nowhere/grid.toml", "there is no folder nowhere"),
+        (
+            "nowhere/grid.toml",
+            "there is no experiment file 'nowhere/grid.toml', nor a folder nowhere",
+        ),
         ("grid.toml/x", "grid.toml"),
         ("x" * 300, "can't be read: File name too long"),
         ("a\0b", "there is no experiment file 'a\\x00b'"),
