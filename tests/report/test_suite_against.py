@@ -300,3 +300,12 @@ def test_where_there_is_no_interval_nothing_is_called_equal() -> None:
         if line.startswith("one ")
     )
     assert "all equal" not in row
+
+
+def test_the_head_of_the_names_is_no_wider_than_they_may_be() -> None:
+    large = {
+        name: {task: [1e9 * (x or 0.0) for x in scores] for task, scores in tasks.items()}
+        for name, tasks in {"base": BASE, "z": ALIKE}.items()
+    }
+    text = against_table(compared(runs(large), margin=1e3), width=72)
+    assert max(map(len, text.splitlines())) <= 72

@@ -137,7 +137,9 @@ def _with_names_folded(
     """Put all labels into one column that takes what the numbers leave; name what is left out."""
     names = {column.name for column in columns if column.key == "label"}
     rows, labels = comparison.rows, [name for name in comparison.labels if name in names]
-    longest = max(width_of(printable(name_of(row.cell, labels))) for row in rows)
+    name = labels[0] if len(labels) == 1 else "cell"
+    texts = (printable(name_of(row.cell, labels)) for row in rows)
+    longest = max(map(width_of, [name, *texts]))
     numbers, left_out = [column for column in columns if column.key != "label"], []
     for key in ("", *_EXPENDABLE[1:]):
         if key:
@@ -150,7 +152,6 @@ def _with_names_folded(
     def say(row: Row) -> str:
         return fold(printable(name_of(row.cell, labels)), room)
 
-    name = labels[0] if len(labels) == 1 else "cell"
     return [_Column(name, say, number=False, folded=True), *numbers], left_out
 
 

@@ -85,7 +85,8 @@ def fitting(
             return [*labels, *kept], gone
     if not folds:
         return [*labels, *kept], gone
-    longest = max(width_of(printable(sacrifice.name(row))) for row in rows)
+    names = (printable(sacrifice.name(row)) for row in rows)
+    longest = max(map(width_of, [sacrifice.title, *names]))
     room = 0
     for count in range(len(sacrifice.names) + 1):
         kept, gone = _without(numbers, sacrifice.names[:count])
