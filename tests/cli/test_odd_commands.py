@@ -21,6 +21,7 @@ from rlbench.grid import request as requesting
 from rlbench.plugin import loading
 from rlbench.plugin.loading import load
 from rlbench.plugin.selection import parse
+from rlbench.report.text.spelling import printable
 from rlbench.training.settings import Settings
 from rlbench.training.spec import DEFAULT_SELECTIONS
 
@@ -89,6 +90,7 @@ def names_one_of(words: tuple[str, ...], message: str) -> bool:
             parts |= {SHORT.get(word[:2], ""), word[:2], word[2:]}
     written = {part.encode("utf-8", "backslashreplace").decode() for part in parts}
     shown = {ascii(part)[1:-1] for part in parts} | {repr(part)[1:-1] for part in parts} | written
+    shown |= set(map(printable, parts))
     shown |= {"extra argument", "''", "empty"} if "" in words else set()
     return any(part in message for part in shown if part)
 
