@@ -53,6 +53,7 @@ class Design:
             in standard deviations: all are alike at their best.
         uneven: How much more the scores of each level of the first factor spread than those of the
             level before.
+        failing: Chance that a run fails, each for itself; a failure scores 0, the floor.
     """
 
     sizes: tuple[int, ...]
@@ -62,6 +63,7 @@ class Design:
     interaction: float = 0.0
     turning: float = 0.0
     uneven: float = 1.0
+    failing: float = 0.0
 
 
 class Runs:
@@ -94,7 +96,8 @@ class Runs:
     def draw(self, rng: np.random.Generator) -> list[Record]:
         """Draw scores: all cells of a task share the luck of a seed."""
         scores = [self._task(rng) for _ in range(self.design.tasks)]
-        return list(self._records(np.concatenate(scores)))
+        found = np.concatenate(scores)
+        return list(self._records(found, rng.random(found.shape) < self.design.failing))
 
     def _task(self, rng: np.random.Generator) -> NDArray[np.float64]:
         design = self.design
@@ -110,11 +113,13 @@ class Runs:
                 z[level, level % design.sizes[1]] += design.turning
         return (0.5 + SPREAD * z).reshape(-1, design.seeds)
 
-    def _records(self, scores: NDArray[np.float64]) -> Iterator[Record]:
+    def _records(self, scores: NDArray[np.float64], failed: NDArray[np.bool_]) -> Iterator[Record]:
         for number, spec in enumerate(self.specs):
             for seed in range(self.design.seeds):
                 run_id = f"{number}-s{seed}"
-                ended = {"status": "ok", "floor": 0.0, "score": float(scores[number, seed])}
+                ended: dict[str, Any] = {"status": "diverged", "floor": 0.0}
+                if not failed[number, seed]:
+                    ended = {"status": "ok", "floor": 0.0, "score": float(scores[number, seed])}
                 yield Record(run_id, Path(run_id), spec | {"seed": seed}, ended, None)
 
 
@@ -150,6 +155,11 @@ def nulls(runs: int) -> Iterable[Line]:
         made = Runs(Design(sizes=(2, 3), seeds=n, tasks=3))
         rate = sum(claims(made, rng) for _ in range(runs)) / runs
         yield Line(what=f"2 x 3 in each of 3 tasks, n = {n}", rate=rate, runs=runs, most=ALPHA)
+    for number, (n, failing) in enumerate(product((5, 10), (0.05, 0.2))):
+        rng = np.random.default_rng([13, number])
+        made = Runs(Design(sizes=(2, 3), seeds=n, failing=failing))
+        rate = sum(claims(made, rng) for _ in range(runs)) / runs
+        yield Line(what=f"2 x 3, {failing:g} fail, n = {n}", rate=rate, runs=runs, most=ALPHA)
 
 
 def other_effects(runs: int) -> Iterable[Line]:
