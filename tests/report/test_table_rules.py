@@ -15,6 +15,7 @@ from rlbench.report.cells.cell import cells
 from rlbench.report.cells.metric import metric
 from rlbench.report.tables.table import table
 from rlbench.report.text import layout
+from rlbench.report.text.folding import paragraph
 
 from .made_up import record, records
 
@@ -265,3 +266,15 @@ def test_an_outlier_does_not_take_the_digits_of_the_others() -> None:
     assert layout.places_by_size([12.0, 15.5, 0.001]) == 1
     assert layout.places_by_size([0.0, 0.0, 250.0]) == 0  # what is 0 needs no digits
     assert layout.places_by_size([0.0]) == 2
+
+
+def test_prose_breaks_the_name_of_a_cell_only_where_it_is_wider_than_a_line() -> None:
+    name = "group+" + "+".join(f"setting_{number}={number}" for number in range(12))
+    lines = paragraph(f"Against {name}: 3 worse. Then group+clip follows.", 40)
+    assert max(map(len, lines)) <= 40
+    assert "".join(line.strip() for line in lines).startswith(f"Against {name}: 3 worse.")
+    assert "group+clip" in " ".join(lines)  # what fits is never broken
+    assert paragraph("a b  c", 40) == ["a b c"]
+    # wide letters count twice, as a terminal shows them
+    assert paragraph("優勢 推定 関数", 10) == ["優勢 推定", "  関数"]
+    assert paragraph("x" * 50, 40) == ["x" * 50]  # nothing is cut

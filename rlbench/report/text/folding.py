@@ -14,6 +14,29 @@ def width_of(line: str) -> int:
     return sum(2 if east_asian_width(c) in "WF" else not combining(c) for c in line)
 
 
+def paragraph(text: str, width: int) -> list[str]:
+    """Break a text between words, and one that is wider than a line, a cell's name, at its ``+``.
+
+    Args:
+        text: One paragraph.
+        width: Columns there are; a word that has no place to break may be wider.
+
+    Returns:
+        Lines, the second and later ones indented.
+    """
+    lines = [""]
+    for word in text.split():
+        wide = width_of(word) > width - 2
+        pieces = re.findall(r"[^+,]*[+,]|[^+,]+", word) if wide else [word]
+        for number, piece in enumerate(pieces):
+            gap = " " if number == 0 and lines[-1].strip() else ""
+            if lines[-1].strip() and width_of(lines[-1] + gap + piece) > width:
+                lines.append("  ")
+                gap = ""
+            lines[-1] += gap + piece
+    return lines
+
+
 def fold(text: str, room: int) -> str:
     """Break a label where it is too long: after spaces and commas, else wherever it has to be.
 

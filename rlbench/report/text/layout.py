@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from itertools import chain, zip_longest
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rlbench.report.text import html, latex, markdown, rst
-from rlbench.report.text.folding import width_of
+from rlbench.report.text.folding import paragraph, width_of
 from rlbench.report.text.spelling import printable
 
 if TYPE_CHECKING:
@@ -216,15 +215,5 @@ def prose(paragraphs: Sequence[str], format: str, width: int = PROSE_WIDTH) -> s
         return "\n\n".join(rst.escape(text) for text in paragraphs)
     if format == "html":
         return html.paragraphs(paragraphs)
-    lines = [
-        line
-        for text in paragraphs
-        for line in wrap(
-            text,
-            width,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    ]
+    lines = [line for text in paragraphs for line in paragraph(text, width)]
     return "\n".join(f"% {line}" if format in latex.FORMATS else line for line in lines)
