@@ -309,3 +309,9 @@ def test_the_head_of_the_names_is_no_wider_than_they_may_be() -> None:
     }
     text = against_table(compared(runs(large), margin=1e3), width=72)
     assert max(map(len, text.splitlines())) <= 72
+
+
+def test_one_task_is_no_suite() -> None:
+    alone = {name: {"t1": tasks["t1"]} for name, tasks in ALL.items()}
+    with pytest.raises(UsageError, match="these results have one task; compare them without"):
+        compared(runs(alone))

@@ -107,10 +107,13 @@ def against(
             0 to 1, for 0.05.
 
     Raises:
-        UsageError: The cells are of several algorithms, or of one without an aggregate.
+        UsageError: There is one task; the cells are of several algorithms, or of one without an
+            aggregate.
     """
     from rlbench.stats import holm
 
+    if len(suite.tasks) < 2:
+        raise UsageError("these results have one task; compare them without --suite")
     baseline = _baseline(suite, list(cells.values()))
     apart = any(independent(cell, cell) for one in suite.algorithms for cell in one.cells.values())
     effect = margin or (SMALLEST_OF_INTEREST if suite.unit else None)
