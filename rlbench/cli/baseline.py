@@ -28,6 +28,7 @@ def baselines(shown: Sequence[Cell], text: str | None, plugins: tuple[str, ...])
 
 @click.command(add_help_option=False)
 @flags.axes(selecting=True)
+@click.option("-a", "--algorithm", multiple=True)
 @click.option("--set", "settings", multiple=True)
 def _one_cell(**_given: object) -> None:
     """Read the flags inside the value of --baseline; never invoked."""

@@ -104,8 +104,11 @@ def import_(
     from rlbench.grid.score_rows import Layout
     from rlbench.grid.store import Store
 
+    columns = _pairs("--map", mapped)
+    if wide and columns.keys() - {"seed"}:
+        raise UsageError("--wide reads every column as an algorithm: --map may name the seed only")
     layout = Layout(
-        columns=_pairs("--map", mapped),
+        columns=columns,
         fixed=_pairs("--as", fixed),
         wide=wide,
         levels=tuple(part.strip() for part in levels.split(",")) if levels else (),

@@ -229,6 +229,8 @@ def write(
             write_json(folder / SPEC, run.spec, sync=False)
             if run.curve:
                 (folder / EVALUATIONS).write_text(as_text(run.curve), "utf-8", newline="\n")
+            else:  # what is replaced may have had one
+                (folder / EVALUATIONS).unlink(missing_ok=True)
             write_json(folder / RESULT, run.result, sync=False)
         yield run, "replaced" if verdict == "conflict" else "new"
     os.sync()

@@ -10,8 +10,8 @@ become better. So a claim is tested without the failures that could only speak f
 
 Failures that speak against a claim stay, at the floor. Either test errs no more often than one on
 all seeds, since what is left out would speak for the claim. Where the rest says the opposite, or
-has too few seeds for a test (fewer than two; from seven seeds on, fewer than half), all are tested:
-then failures are what the claim is about.
+has too few seeds for a test (fewer than two, or than half), all are tested: then failures are what
+the claim is about.
 
 One failure more of a cell makes a claim of it that was none before in 3 of 20,000 drawn pairs of
 cells: where its baseline fails at half of the seeds, and this failure makes the rest say the
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Sample = tuple[float, ...]
 Samples = tuple[Sample, Sample]
 FEWEST = 2  # values for a test
-FEW = 7  # seeds; of so many or more, half have to be left
 
 
 def weighed(
@@ -92,9 +91,11 @@ def weighed_pairs(
     )
     better = _without(plain, [lost for _, _, _, lost in pairs], 1)
     worse = _without(plain, [gone for _, _, gone, _ in pairs], -1)
-    if _mean_of(better) > 0:
+    # of means, what is left out may speak against the claim: then nothing is claimed
+    mean = _mean_of(plain)
+    if _mean_of(better) > 0 and mean > 0:
         return better
-    return worse if _mean_of(worse) < 0 else (0.0,) * len(plain)
+    return worse if _mean_of(worse) < 0 and mean < 0 else (0.0,) * len(plain)
 
 
 def ranked(
@@ -141,7 +142,7 @@ def _spared(side: Sample, failed: Sequence[bool]) -> Sample:
 
 
 def _enough(left: int, of: int) -> bool:
-    return left >= FEWEST and (of < FEW or 2 * left >= of)
+    return left >= FEWEST and 2 * left >= of
 
 
 def _mean_of(values: Sequence[float | None]) -> float:

@@ -63,7 +63,7 @@ def test_a_row_that_is_worse_at_every_seed_stays_so_when_it_crashes() -> None:
     base = [0.80, 0.81, 0.82, 0.83, 0.84]
     ours = [0.77, 0.778, 0.786, 0.80, 0.808]
     assert one(base, ours).verdict == WORSE
-    for crashed in range(1, 4):
+    for crashed in range(1, 3):
         broken = [*ours[: 5 - crashed], *[None] * crashed]
         assert one(base, broken).verdict == WORSE, crashed
 
@@ -90,7 +90,7 @@ def test_a_baseline_that_fails_at_most_seeds_is_beaten() -> None:
     assert found.p == 2 / 2**10  # ahead at every seed
 
 
-def test_from_seven_seeds_on_half_have_to_be_left() -> None:
+def test_half_of_the_seeds_have_to_be_left() -> None:
     ours = [0.51, 0.53, 0.52, 0.55, 0.54, 0.56, 0.58, 0.57]
     half = one([*[None] * 4, 0.5, 0.51, 0.5, 0.53], ours)
     assert half.p == pytest.approx(scipy_stats.ttest_1samp([0.04, 0.05, 0.08, 0.04], 0).pvalue)

@@ -315,3 +315,21 @@ def test_one_task_is_no_suite() -> None:
     alone = {name: {"t1": tasks["t1"]} for name, tasks in ALL.items()}
     with pytest.raises(UsageError, match="these results have one task; compare them without"):
         compared(runs(alone))
+
+
+def test_numbers_that_no_float_can_subtract_are_named() -> None:
+    huge = {name: {task: [1.5e308, -1.5e308] for task in PLACES} for name in ("base", "one")}
+    row = rows(compared(runs(huge)))["one"]
+    assert (row.verdict, row.reason.split(";")[0]) == (
+        "n/a",
+        "numbers beyond 1e307 can't be subtracted",
+    )
+
+
+def test_an_algorithm_without_seeds_unpairs_nobody_else() -> None:
+    made = runs({"base": BASE, "ahead": AHEAD})
+    more = runs({"alike": ALIKE}, result={"provenance": {SEEDS_COUNTED: True}})
+    found = compared([*made, *more])
+    assert rows(found)["ahead"].difference == suite_difference(AHEAD, BASE)
+    assert rows(found)["alike"].difference == suite_difference(ALIKE, BASE, paired=False)
+    assert any(line.startswith("alike: Seeds were numbered") for line in against_remarks(found))

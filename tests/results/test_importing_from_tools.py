@@ -121,3 +121,18 @@ def test_a_step_that_is_no_number_is_refused(tmp_path: Path, step: str) -> None:
 def test_an_empty_column_of_steps_is_none(tmp_path: Path) -> None:
     _, out = import_text(tmp_path, "x.csv", "algorithm,seed,step,score\na,0,,0.1\na,1,,0.5\n")
     assert scores(out) == {("a", "", 0): 0.1, ("a", "", 1): 0.5}
+
+
+def test_what_is_replaced_leaves_no_curve_behind(tmp_path: Path) -> None:
+    text = "algorithm,seed,step,score\na,0,1,0.1\na,0,2,0.5\n"
+    import_text(tmp_path, "x.csv", text)
+    _, out = import_text(tmp_path, "y.csv", "algorithm,seed,score\na,0,0.9\n", "--replace")
+    (one,) = Store(out).read()
+    assert scores(out) == {("a", "", 0): 0.9}
+    assert not (one.folder / "evals.csv").exists()
+
+
+def test_a_wide_table_has_no_columns_to_map_but_the_seed(tmp_path: Path) -> None:
+    text = "step,run,a,b\n1,0,0.1,0.2\n2,1,0.3,0.4\n"
+    said = refusal(import_text(tmp_path, "x.csv", text, "--wide", "--map", "step=step")[0])
+    assert "--map may name the seed only" in said

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rlbench.report.cells.cell import Cell, Seed
     from rlbench.stats.crashes import Samples
 
-_LARGEST = 2.0**1020  # of numbers whose differences and their sums a float can hold
+LARGEST = 2.0**1020  # of numbers whose differences and their sums a float can hold
 # on these stands what every run of a task is measured by, and what it starts from
 _FOOTING = ("eval_prompts", "base_score", "base_updates", "base_seed")
 
@@ -121,7 +121,7 @@ def pair(cell: Cell, baseline: Cell, *, ended_well: bool = False) -> Pairs:
     failed = [[not seed.ok for seed in side] for side in (first, second)]
     failures = sum(map(sum, failed)) if apart else sum(map(any, zip(*failed, strict=True)))
     known = [[seed.score for seed in side if seed.score is not None] for side in (first, second)]
-    if max((abs(score) for side in known for score in side), default=0.0) > _LARGEST:
+    if max((abs(score) for side in known for score in side), default=0.0) > LARGEST:
         why = "numbers beyond 1e307 can't be subtracted; use a larger unit"
         return Pairs(seeds=common, sign=sign, reason=why, failures=failures)
     if not (first and second) or any(map(_lacks, (first, second), known)):

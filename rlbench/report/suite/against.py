@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
-from rlbench.report.cells.pairing import independent, off_footing
+from rlbench.report.cells.pairing import LARGEST, independent, off_footing
 from rlbench.report.compare.family import (
     BASELINE,
     BETTER,
@@ -41,6 +41,7 @@ class SuiteRow:
         verdict: One of the marks of `rlbench.report.compare.family`.
         reason: Why there is no test; empty where there is one.
         n: Pairs over all tasks; of independent runs, the fewer of both sides.
+        independent: Whether runs are not paired, since seeds of a side were numbered on import.
         unpaired: Runs of either side at seeds that the other lacks; they are in no difference.
         difference: Of the IQM, row less baseline, with its interval and unadjusted p; and how often
             the row does better. None where nothing can be subtracted.
@@ -55,6 +56,7 @@ class SuiteRow:
     verdict: str = BASELINE
     reason: str = ""
     n: int = 0
+    independent: bool = False
     unpaired: int = 0
     difference: SuiteDifference | None = None
     simultaneous: Interval | None = None
@@ -72,7 +74,6 @@ class SuiteComparison:
         rows: In the order of the suite, the baseline among them.
         baseline: What the others are compared with.
         family: All comparisons that have a test, with the levels.
-        independent: Whether runs are not paired, since their seeds were numbered on import.
         named: Whether somebody chose the baseline.
     """
 
@@ -80,8 +81,13 @@ class SuiteComparison:
     rows: tuple[SuiteRow, ...]
     baseline: Algorithm
     family: Family
-    independent: bool
     named: bool = True
+
+    @property
+    def independent(self) -> bool:
+        """Whether no runs are paired, since seeds were numbered on import."""
+        compared = [row for row in self.rows if row.difference is not None]
+        return bool(compared) and all(row.independent for row in compared)
 
 
 def against(
@@ -115,10 +121,9 @@ def against(
     if len(suite.tasks) < 2:
         raise UsageError("these results have one task; compare them without --suite")
     baseline = _baseline(suite, list(cells.values()))
-    apart = any(independent(cell, cell) for one in suite.algorithms for cell in one.cells.values())
     effect = margin or (SMALLEST_OF_INTEREST if suite.unit else None)
     others = [one for one in suite.algorithms if one is not baseline]
-    sides = [_sides(suite, one, baseline, apart=apart) for one in others]
+    sides = [_sides(suite, one, baseline) for one in others]
     found = [_difference(suite, one, level) for one in sides]
     tested = {n: one.p for n, one in enumerate(found) if one is not None and one.p is not None}
     family = Family(
@@ -126,7 +131,7 @@ def against(
         margin=margin,
         effect=effect,
         size=len(tested),
-        apart=len(tested) if apart else 0,
+        apart=sum(not sides[n].paired for n in tested),
         fewest=min((sides[n].n for n in tested), default=None),
     )
     adjusted = dict(zip(tested, holm(list(tested.values())).tolist(), strict=True))
@@ -140,7 +145,6 @@ def against(
         rows=tuple(rows[id(one)] for one in suite.algorithms),
         baseline=baseline,
         family=family,
-        independent=apart,
     )
 
 
@@ -192,8 +196,9 @@ class _Sides:
         return min(len(runs) for side in (self.ours, self.theirs) for runs in side.values())
 
 
-def _sides(suite: Suite, one: Algorithm, baseline: Algorithm, *, apart: bool) -> _Sides:
+def _sides(suite: Suite, one: Algorithm, baseline: Algorithm) -> _Sides:
     """Put both sides beside each other, or say why that can't be."""
+    apart = any(independent(cell, baseline.cells[task]) for task, cell in one.cells.items())
     for task, cell in one.cells.items():
         why = off_footing(cell, baseline.cells[task])
         if why:
@@ -212,6 +217,8 @@ def _sides(suite: Suite, one: Algorithm, baseline: Algorithm, *, apart: bool) ->
         ours[task] = [mine[seed] for seed in seeds[0]]
         theirs[task] = [its[seed] for seed in seeds[1]]
         unpaired += len(mine) + len(its) - len(seeds[0]) - len(seeds[1])
+        if max(map(abs, [*mine.values(), *its.values()])) > LARGEST:
+            return _Sides(reason="numbers beyond 1e307 can't be subtracted; use a larger unit")
         failures = failures or bool(one.cells[task].failed or baseline.cells[task].failed)
     return _Sides(ours=ours, theirs=theirs, paired=not apart, unpaired=unpaired, failures=failures)
 
@@ -251,6 +258,7 @@ def _row(
     row = SuiteRow(
         algorithm=one,
         n=sides.n,
+        independent=not sides.paired,
         unpaired=sides.unpaired,
         difference=difference,
         of_means=mean.interval,

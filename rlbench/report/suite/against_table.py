@@ -84,10 +84,12 @@ def against_table(
 def against_remarks(made: SuiteComparison) -> list[str]:
     """List what has no test and which runs make no pair, and what else to know of the suite."""
     lines = []
-    if made.independent:
+    apart = [_name(made, row) for row in made.rows if row.independent]
+    if apart:
+        whose = "" if made.independent else f"{'; '.join(apart)}: "
         lines.append(
-            "Seeds were numbered on import, for the file names none: runs of one number have "
-            "nothing in common and are not paired."
+            f"{whose}Seeds were numbered on import, for the file names none: runs of one number "
+            "have nothing in common and are not paired."
         )
     reasons: dict[tuple[str, str], list[str]] = {}
     unpaired: dict[int, list[str]] = {}
@@ -280,6 +282,10 @@ def _of_numbers(made: SuiteComparison, shown: Sequence[str], sign: str) -> str:
         games = "all pairs of a run from each" if made.independent else "pairs"
         sentences.append(
             f"wins: share of {games} in which the row does better, ties one half, mean over tasks."
+        )
+    if any(one.tried > one.ok for one in suite.algorithms):
+        sentences.append(
+            "Failed runs are in all of it at the floor, also in p: they can hide much."
         )
     if "mean diff" in shown:
         sentences.append("mean diff: of the means over runs, then tasks; in no test.")
