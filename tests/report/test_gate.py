@@ -247,7 +247,7 @@ def test_a_cell_that_can_not_be_judged_closes_it(tmp_path: Path) -> None:
 def test_a_crash_does_not_open_the_gate(tmp_path: Path) -> None:
     lower = [0.47, 0.568, 0.366, 0.52, 0.418]  # .03 to .034 less at every seed
     old = folder(tmp_path / "old", {"a": OLD["a"]}, "--floor", "0")
-    for crashed in range(4):
+    for crashed in (0, 1, 2, 4, 5):  # three of five seeds are neither few nor nearly all: p is 0.06
         scores = [*lower[: 5 - crashed], *[None] * crashed]
         new = folder(tmp_path / f"new{crashed}", {"a": scores}, "--floor", "0")
         done = rlbench("gate", old, new, "--format", "csv")
