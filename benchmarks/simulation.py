@@ -143,6 +143,60 @@ def suite_claims(runs: int) -> Iterable[Line]:
                 yield Line(what=what, rate=_share(hits), runs=few, most=ALPHA)
 
 
+def improvements_over_tasks(runs: int) -> Iterable[Line]:
+    """Measure how often intervals of improvement over a suite hold the truth."""
+    rng = np.random.default_rng(9)
+    few = max(100, runs // 8)
+    for tasks in (3, 10):
+        for n in (3, 5, 10):
+            for truth in (0.5, 0.76, 0.96):
+                shift = math.sqrt(2) * float(ndtri(truth))
+                for paired in (True, False):
+                    hits = []
+                    for _ in range(few):
+                        sides = rng.normal(size=(2, tasks, n))
+                        sides[0] += shift
+                        one, other = (
+                            {f"task {k:02}": row for k, row in enumerate(side)} for side in sides
+                        )
+                        found = stats.suite_improvement(one, other, paired=paired)
+                        hits.append(_holds(found, truth))
+                    kind = "pairs, Jeffreys" if paired else "runs, logit t"
+                    what = f"{truth} over {tasks} tasks, n = {n}, {kind}"
+                    least = 0.85 if paired else 0.93
+                    yield Line(what=what, rate=_share(hits), runs=few, least=least)
+
+
+def swapped_labels(runs: int) -> Iterable[Line]:
+    """Measure how often swapping labels would tell such algorithms apart, which is not used."""
+    rng = np.random.default_rng(10)
+    few = max(100, runs // 16)
+    for tasks, n in ((3, 5), (10, 5), (10, 10)):
+        for law in ("alike", "unlike spreads", "a quarter learns nothing"):
+            hits = [
+                _swap_test(rng, *two_algorithms(rng, tasks, n, law)) < ALPHA for _ in range(few)
+            ]
+            what = f"IQM of {tasks} tasks, n = {n}, {law}"
+            note = "why there is no such test" if law == "unlike spreads" else ""
+            yield Line(what=what, rate=_share(hits), runs=few, note=note)
+
+
+def _swap_test(
+    rng: np.random.Generator,
+    first: dict[str, NDArray[np.float64]],
+    second: dict[str, NDArray[np.float64]],
+) -> float:
+    """Swap the sides of single pairs at random, and compare the differences of the IQM."""
+    one, other = np.concatenate(list(first.values())), np.concatenate(list(second.values()))
+    swapped = rng.random((400, len(one))) < 0.5
+    swapped[0] = False
+    sides = np.where(swapped, other, one), np.where(swapped, one, other)
+    cut = len(one) // 4
+    middles = [np.sort(side, axis=1)[:, cut : len(one) - cut].mean(axis=1) for side in sides]
+    d = np.abs(middles[0] - middles[1])
+    return float((d >= d[0] - 1e-12).mean())
+
+
 def middle_of_two_values(runs: int) -> Iterable[Line]:
     """Measure the same where scores are near 0 or 1, each half of the time."""
     rng = np.random.default_rng(8)
@@ -257,7 +311,16 @@ if __name__ == "__main__":
             "# What the statistics promise, simulated",
             INTRODUCTION,
             dict.fromkeys(
-                (coverage, false_positives, suite_claims, middle_of_two_values, power), 1.0
+                (
+                    coverage,
+                    false_positives,
+                    suite_claims,
+                    middle_of_two_values,
+                    swapped_labels,
+                    improvements_over_tasks,
+                    power,
+                ),
+                1.0,
             ),
             runs=4000,
             about=__doc__,

@@ -24,7 +24,9 @@ from rlbench.grid.store import Record
 from rlbench.report.cells.baseline import find
 from rlbench.report.cells.cell import cells
 from rlbench.report.cells.metric import metric
+from rlbench.report.cells.pairing import Pairs
 from rlbench.report.compare.comparison import compare
+from rlbench.report.compare.family import judge
 from rlbench.report.compare.tuning import Axis, tune
 from rlbench.training.settings import Settings
 
@@ -139,6 +141,39 @@ def verdicts(runs: Runs, rng: np.random.Generator) -> list[str]:
     return [mark for (_, name), mark in sorted(marks.items()) if name != "base"]
 
 
+def one_more_failure(runs: int) -> Iterable[Line]:
+    """Measure how often one failure more of a cell makes it better that was not before."""
+    for number, apart in enumerate((False, True)):
+        rng = np.random.default_rng([14, number])
+        hits = sum(_made_better(rng, apart=apart) for _ in range(5 * runs))
+        what = f"{'independent runs' if apart else 'pairs'}, 3 to 12, a quarter fails"
+        note = "see rlbench.stats.crashes"
+        yield Line(what=what, rate=hits / (5 * runs), runs=5 * runs, most=0.01, note=note)
+
+
+def _made_better(rng: np.random.Generator, *, apart: bool) -> bool:
+    """Draw two sides with failures, let one run more fail, and judge before and after."""
+    n = int(rng.integers(3, 13))
+    ours, theirs = rng.normal(size=n) + rng.choice([0.0, 1.0, 2.0]), rng.normal(size=n)
+    failed, lost = rng.random((2, n)) < 0.25
+    more = failed.copy()
+    more[rng.integers(n)] = True
+    floor = min(-5.0, ours.min(), theirs.min())
+    marks = []
+    for gone in (failed, more):
+        pairs = Pairs(
+            seeds=tuple(range(n)),
+            ours=tuple(np.where(gone, floor, ours).tolist()),
+            theirs=tuple(np.where(lost, floor, theirs).tolist()),
+            failed=(tuple(gone.tolist()), tuple(lost.tolist())),
+            failures=int((gone | lost).sum()),
+            independent=apart,
+        )
+        _, judged = judge({0: pairs}, level=1 - ALPHA, margin=None, effect=None)
+        marks.append(judged[0].verdict)
+    return marks[1] == "+" != marks[0]
+
+
 def _no_registry() -> Registry:
     raise AssertionError("all is there letter for letter")
 
@@ -238,7 +273,7 @@ if __name__ == "__main__":
         report(
             "## What `rlbench compare` makes of it",
             INTRODUCTION,
-            dict.fromkeys((claims, untuned, mistuned, power), 1.0),
+            dict.fromkeys((claims, one_more_failure, untuned, mistuned, power), 1.0),
             runs=2000,
             about=__doc__,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,7 +14,7 @@ from rlbench.report.cells.metric import SCORE
 from rlbench.report.text.terminal import Once, can_write, columns, emit, is_terminal, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from rlbench.grid.normalisation import Scale
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rlbench.report.cells.metric import Direction
     from rlbench.report.compare.comparison import Comparison
     from rlbench.report.suite.against import SuiteComparison
+
+_Made = TypeVar("_Made")
 
 
 @click.command(
@@ -134,23 +136,28 @@ def _over_tasks(
 
 
 def _print_suite(made: SuiteComparison, format_: str, max_width: int | None) -> None:
-    """Print the comparison; where its format has no room for notes, they go to stderr."""
     from rlbench.report.suite.against_table import against_remarks, against_table
 
-    width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
-    emit(against_table(made, format_, width or None, ascii_only=not can_write("±")))
-    if format_ in ("csv", "tsv"):
-        for line in against_remarks(made):
-            say(line)
+    _emit(against_table, against_remarks, made, format_, max_width)
 
 
 def _print(made: Comparison, format_: str, max_width: int | None) -> None:
-    """Print the comparison; where its format has no room for notes, they go to stderr."""
     from rlbench.report.compare.legend import remarks
     from rlbench.report.compare.table import comparison_table
 
+    _emit(comparison_table, remarks, made, format_, max_width)
+
+
+def _emit(
+    table: Callable[..., str],
+    remarks: Callable[[_Made], list[str]],
+    made: _Made,
+    format_: str,
+    max_width: int | None,
+) -> None:
+    """Print a table; where its format has no room for notes, they go to stderr."""
     width = max_width if max_width is not None else (columns() if is_terminal(sys.stdout) else 0)
-    emit(comparison_table(made, format_, width or None, ascii_only=not can_write("±")))
+    emit(table(made, format_, width or None, ascii_only=not can_write("±")))
     if format_ in ("csv", "tsv"):
         for line in remarks(made):
             say(line)

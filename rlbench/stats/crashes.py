@@ -13,13 +13,12 @@ all seeds, since what is left out would speak for the claim. Where the rest says
 has too few seeds for a test (fewer than two, or than half), all are tested: then failures are what
 the claim is about.
 
-One failure more of a cell makes a claim of it that was none before in 3 of 20,000 drawn pairs of
-cells: where its baseline fails at half of the seeds, and this failure makes the rest say the
-opposite, so that all are tested.
+It is not perfect: where the baseline fails at half of the seeds, one failure more of the cell can
+make the rest say the opposite, so that all are tested and the cell becomes better. How rarely, and
+how rarely tables with failures claim what is not so: ``benchmarks/verdicts.py``.
 
-To count such failures as the strongest of the other seeds instead would find more, and errs: two
-cells that fail like their baseline at a tenth of ten seeds were called better or worse in 0.066 of
-simulated tables, by this rule in 0.03; see ``benchmarks/verdicts.py``.
+To count such failures as the strongest of the other seeds instead would find more, but all cells of
+a table share what their baseline lacks, and then err together.
 """
 
 from __future__ import annotations

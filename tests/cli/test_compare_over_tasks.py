@@ -96,3 +96,34 @@ def test_what_makes_no_sense_is_refused(folder: Path, flags: tuple[str, ...], sa
     done = run("compare", folder / "out", "--baseline", "A", *flags)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_a_failure_of_unknown_worth_is_0_on_a_scale_in_every_table(folder: Path) -> None:
+    text = (folder / "x.csv").read_text("utf-8").splitlines()
+    at = next(n for n, line in enumerate(text) if line.startswith("B,pong,3,"))
+    text[at] = "B,pong,3,"
+    (folder / "failing.csv").write_text("\n".join(text), "utf-8")
+    out = folder / "failing"
+    assert run("import", folder / "failing.csv", "-o", out).exit_code == 0
+    for more in ((), ("--suite",)):
+        flags = ("--baseline", "A", "--normalise", folder / "scales.csv", *more)
+        said = " ".join(run("compare", out, *flags).stdout.split())
+        assert "count with the task's floor in the score (0 where none is known)" in said
+        assert "so there is no score" not in said
+    found = json.loads(
+        run(
+            "compare",
+            out,
+            "--baseline",
+            "A",
+            "--normalise",
+            folder / "scales.csv",
+            "--format",
+            "json",
+        ).stdout
+    )
+    row = next(r for r in found["rows"] if (r["task"], r["algorithm"]) == ("pong", "B"))
+    shares = [0.5 + luck + OWN[(seed + 3) % 8] for seed, luck in enumerate(LUCK)]
+    assert row["value"] == pytest.approx((sum(shares) - shares[3]) / 8)
+    raw = " ".join(run("compare", out, "--baseline", "A").stdout.split())
+    assert "no score (rlbench import --floor gives one)" in raw

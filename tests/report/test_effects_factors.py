@@ -312,7 +312,7 @@ def test_raw_scores_of_tasks_on_other_scales_are_not_averaged_silently() -> None
 
 
 def test_what_an_effect_would_show_alone_is_said_beside_nothing_shown() -> None:
-    # of d = 0.05, 0.03, 0.02, 0.04, 0.01 (a - b) p is 0.013 alone, and 0.013 * 45 in a family of 45
+    # 3 contrasts of estimators, and 8 of losses that have a spread; those of both are all equal
     means = {"a": (0.05, 0.03, 0.02, 0.04, 0.01), "b": (0.0,) * 5, "c": (0.02, 0, 0.03, 0.01, 0.02)}
     made = [
         record(seed, 0.5 + value + (0.01 * ((seed * n) % 3)), estimator=e, loss=k)
@@ -325,4 +325,4 @@ def test_what_an_effect_would_show_alone_is_said_beside_nothing_shown() -> None:
     assert estimator.p is not None
     assert estimator.p < 0.05
     assert all(one.judgement.verdict == "?" for one in estimator.contrasts)
-    assert f"; its own contrasts alone would show one, p = {estimator.p:.3f})" in text_of(made)
+    assert f" over all 11 contrasts, = {estimator.p:.3f} over its own 3 alone)" in text_of(made)

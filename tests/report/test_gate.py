@@ -318,3 +318,15 @@ def test_every_task_has_its_own_places(tmp_path: Path) -> None:
     assert " 0.526 " in small
     assert "-0.0020" in small
     assert " 5260 " in next(line for line in text.splitlines() if "big" in line)
+
+
+def test_what_is_new_is_named_by_what_tells_it_from_the_old() -> None:
+    from rlbench.report.cells.cell import cells
+    from rlbench.report.gate.gate import gate as judged
+
+    one = [record(s, 0.5 + s / 50, estimator=e) for e in ("group", "rloo") for s in range(3)]
+    more = [
+        record(s, 0.4 + s / 50, estimator=e, loss="pg") for e in ("group", "rloo") for s in range(3)
+    ]
+    found = judged(cells(one), cells([*one, *more]))
+    assert found.added == ("group+pg", "rloo+pg")

@@ -396,3 +396,18 @@ def test_every_part_is_announced_before_it_is_made(monkeypatch: pytest.MonkeyPat
         "computing effects",
         "collecting failures, samples and where all of it comes from",
     ]
+
+
+def test_the_profile_of_a_page_pools_tasks_on_their_scale() -> None:
+    made = [
+        record(seed, (10.0 if task == "x" else 1.0) * (0.4 + seed / 50), estimator=e, task=task)
+        for e in ("a", "b")
+        for task in ("x", "y")
+        for seed in range(3)
+    ]
+    scales = {"x": (0.0, 10.0), "y": (0.0, 1.0)}
+    page = build(cells(made), title="t", scales=scales)
+    (profile,) = (one for one in page.pictures.drawn if one.name == "profile")
+    assert "normalised score" in profile.svg
+    (raw,) = (one for one in build(cells(made), title="t").pictures.drawn if one.name == "profile")
+    assert "normalised score" not in raw.svg

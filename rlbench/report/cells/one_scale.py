@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlbench.report.cells.metric import Metric
 
 NAME = "normalised score"
-_SCALED = ("score", "score_start")  # numbers of a result that are scores of the task
+_SCALED = ("score", "score_start", "floor")  # numbers of a result that are scores of the task
 
 
 def on_one_scale(cells: Sequence[Cell]) -> bool:
@@ -57,6 +57,8 @@ def check(cells: Sequence[Cell], scales: Mapping[str, Scale]) -> None:
 
 def put_on_scales(cells: Sequence[Cell], scales: Mapping[str, Scale]) -> list[Cell]:
     """Put the scores of cells on the scales of their tasks; there more is better.
+
+    A failure of unknown worth counts as what stands for 0, as it does on import.
 
     Args:
         cells: By their score.
@@ -109,7 +111,8 @@ def _seed(seed: Seed, scale: Scale) -> Seed:
         value = result.get(name)
         if isinstance(value, (int, float)):
             result[name] = normalised(float(value), scale)
-    score = None if seed.score is None else normalised(seed.score, scale)
+    unknown = None if seed.ok else 0.0
+    score = unknown if seed.score is None else normalised(seed.score, scale)
     record = seed.record if seed.record.result is None else replace(seed.record, result=result)
     return replace(seed, score=score, record=record)
 

@@ -185,7 +185,7 @@ def _judgement(
         )
     level = 1 - family.alpha / family.size
     simultaneous = difference_of(pairs, level).interval
-    verdict = _verdict(family, simultaneous, p, pairs.sign)
+    verdict = decide(family, simultaneous, p, pairs.sign)
     return Judgement(
         verdict=verdict,
         difference=difference,
@@ -203,7 +203,15 @@ def _untestable(pairs: Pairs) -> str:
     return "one common seed" if len(pairs.seeds) == 1 else "all differences are equal"
 
 
-def _verdict(family: Family, simultaneous: Interval, p: float, sign: int) -> str:
+def decide(family: Family, simultaneous: Interval, p: float, sign: int) -> str:
+    """Read the verdict off an adjusted p-value and the interval for the whole family.
+
+    Args:
+        family: With its level and margin.
+        simultaneous: The difference, row less baseline.
+        p: Adjusted.
+        sign: 1 where more is better, -1 where less is.
+    """
     if p < family.alpha:
         return BETTER if sign * simultaneous.mid > 0 else WORSE
     low, high, margin = simultaneous.low, simultaneous.high, family.margin

@@ -10,13 +10,12 @@ from rlbench.report.cells.pairing import cautions, task_of
 from rlbench.report.compare.answer import answer
 from rlbench.report.compare.family import (
     BETTER,
-    EQUIVALENT,
     NOT_COMPARABLE,
     NOT_TESTABLE,
     UNDECIDED,
     WORSE,
 )
-from rlbench.report.compare.tests import of_tests
+from rlbench.report.compare.tests import of_claims, of_tests
 from rlbench.report.tables.caption import common
 from rlbench.report.tables.notes import name_of, notes
 from rlbench.report.text.figures import percents
@@ -203,14 +202,7 @@ def _of_p(comparison: Comparison) -> str:
 
 def _of_verdicts(comparison: Comparison, sign: str) -> str:
     family, found = comparison.family, {row.verdict for row in comparison.rows}
-    parts = [f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"]
-    if family.margin is None:
-        parts.append("nothing is called equivalent without --margin")
-    else:
-        parts.append(
-            f"{EQUIVALENT} equivalent: the {percents(family.level)} interval of the difference, "
-            f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}"
-        )
+    parts = of_claims(family, "the difference", sign)
     if UNDECIDED in found and family.effect is None:
         parts.append(
             f"{UNDECIDED} undecided (with --margin: how many more seeds would find so much)"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlbench.report.compare.family import BETTER, EQUIVALENT, WORSE
+from rlbench.report.text.figures import percents
+
 if TYPE_CHECKING:
     from rlbench.report.compare.family import Family
 
@@ -43,6 +46,24 @@ def of_tests(family: Family, what: str, against: str = "", few: str = "paired t 
         )
     adjusted = "" if count == 1 else ", adjusted by Holm"
     return f"p: two-sided {test}{adjusted} {over}{_assumption(family)}."
+
+
+def of_claims(family: Family, difference: str, sign: str) -> list[str]:
+    """Say when something is better, worse or equivalent.
+
+    Args:
+        family: All tests of a table.
+        difference: What the table calls a difference.
+        sign: How a plus-minus sign is written.
+    """
+    parts = [f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"]
+    if family.margin is None:
+        return [*parts, "nothing is called equivalent without --margin"]
+    return [
+        *parts,
+        f"{EQUIVALENT} equivalent: the {percents(family.level)} interval of {difference}, "
+        f"simultaneous by Bonferroni, lies inside {sign}{family.margin:g}",
+    ]
 
 
 def _of_few(family: Family, few: str) -> str:

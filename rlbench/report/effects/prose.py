@@ -133,8 +133,9 @@ def _nothing_shown(effect: Effect, tested: Sequence[Contrast], family: Family, s
     but = f", {equal} of {len(tested)} within {sign}{family.margin:g}" if equal else ""
     alone = ""
     if len(tested) > 1 and effect.p is not None and effect.p < family.alpha:
-        alone = f"; its own contrasts alone would show one, p {p_and_sign(effect.p, family)}"
-    return f"no {noun} shown (p {_least(still, family)}{_more(still)}{alone}){but}"
+        own = f"{p_and_sign(effect.p, family)} over its own {len(tested)} alone"
+        alone = f" over all {family.size:,} contrasts, {own}"
+    return f"no {noun} shown (p {_least(still, family)}{alone}{_more(still)}){but}"
 
 
 def _said(contrast: Contrast, family: Family, sign: str) -> str:

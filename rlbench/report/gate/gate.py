@@ -142,7 +142,8 @@ def gate(
             found = _verdict(found, both[n], judged[n], level, proof=proof)
         verdicts.append(found)
     _check_judged(verdicts)
-    added = sorted(spell_cell(cell, labels) for key, cell in news.items() if key not in olds)
+    every = [name for name in labels_of([*olds.values(), *news.values()]) if _tells(name)]
+    added = sorted(spell_cell(cell, every) for key, cell in news.items() if key not in olds)
     return Gate(
         verdicts=tuple(verdicts), margin=margin, family=tests, proof=proof, added=tuple(added)
     )

@@ -124,7 +124,7 @@ def build(
     absent = [f"Not all results are on this page: {left_out}."] if left_out else []
     found = caveats.collect(subject, its_labels, comparison, unreadable, [*warnings, *absent])
     baselines = comparison.baselines if comparison else None
-    drawn = pictures.draw(subject, baselines, announce, margin)
+    drawn = pictures.draw(subject, baselines, announce, margin, scales)
     announce("computing effects")
     effects = factors.collect(subject, level=level, margin=margin)
     announce("collecting failures, samples and where all of it comes from")

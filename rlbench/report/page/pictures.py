@@ -18,6 +18,7 @@ from rlbench.report.text.spelling import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlbench.grid.normalisation import Scale
     from rlbench.report.cells.cell import Cell
 
 Announce = Callable[[str], None]
@@ -25,6 +26,7 @@ SHOWN = 12  # cells of a task, where there are more than one figure takes
 _SPOKEN = 12  # cells that an alternative text names
 _REMARKS = 3
 _AGAINST = ("differences", "improvement")  # figures that show others against a baseline
+_POOLING = ("profile",)
 _FIRST = "differences"  # where there is a baseline: it is what the verdicts are about
 _NO_PROOF = "intervals that overlap are no proof that two are equal."
 _CAPTIONS = {
@@ -77,6 +79,7 @@ def draw(
     baselines: Mapping[str, Cell] | None,
     announce: Announce | None = None,
     margin: float | None = None,
+    scales: Mapping[str, Scale] | None = None,
 ) -> Pictures:
     """Draw every figure that can be drawn.
 
@@ -85,6 +88,7 @@ def draw(
         baselines: What is compared with, by task; None if nothing is.
         announce: Hears of each figure before it is drawn.
         margin: Differences within it count as none.
+        scales: By task, the scores that count as 0 and as 1; for what pools tasks.
     """
     from rlbench.report import plots
 
@@ -97,7 +101,14 @@ def draw(
             announce(f"drawing {name} (figure {number + 1} of {len(names)})")
         remarks: list[str] = []
         try:
-            figure = plots.draw(name, shown, baseline=baselines, margin=margin, note=remarks.append)
+            figure = plots.draw(
+                name,
+                shown,
+                baseline=baselines,
+                margin=margin,
+                scales=scales if name in _POOLING else None,
+                note=remarks.append,
+            )
         except RlbenchError as error:
             absent.append((name, _reason(name, shown, baselines, str(error))))
             continue

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
 from rlbench.report.cells.pairing import LARGEST, independent, off_footing
+from rlbench.report.compare.comparison import SMALLEST_OF_INTEREST
 from rlbench.report.compare.family import (
     BASELINE,
-    BETTER,
-    EQUIVALENT,
     NOT_COMPARABLE,
     NOT_TESTABLE,
     POWER,
     UNDECIDED,
-    WORSE,
     Family,
+    decide,
 )
 from rlbench.report.tables.notes import named
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from rlbench.stats import Interval, SuiteDifference
 
 _MOST = 1e9  # seeds
-SMALLEST_OF_INTEREST = 0.05  # on a scale from 0 to 1, where no margin is declared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +151,7 @@ def _baseline(suite: Suite, cells: Sequence[Cell]) -> Algorithm:
     owners = [
         one
         for one in suite.algorithms
-        if any(cell is mine for mine in one.cells.values() for cell in cells)
+        if any(cell.columns == mine.columns for mine in one.cells.values() for cell in cells)
     ]
     if len(owners) != 1:
         names = ", ".join(named(one.columns, suite.labels) for one in owners)
@@ -269,18 +267,9 @@ def _row(
         why = single if sides.fewest == 1 else "the difference has no spread"
         return replace(row, verdict=NOT_TESTABLE, reason=why)
     simultaneous = difference.at(1 - family.alpha / family.size)
-    verdict = _verdict(simultaneous, p, family, higher=suite.higher)
+    verdict = decide(family, simultaneous, p, 1 if suite.higher else -1)
     more = None if verdict != UNDECIDED or sides.failures else _more(simultaneous, family, sides)
     return replace(row, verdict=verdict, simultaneous=simultaneous, p=p, more=more)
-
-
-def _verdict(simultaneous: Interval, p: float, family: Family, *, higher: bool) -> str:
-    if p < family.alpha:
-        return BETTER if (simultaneous.mid > 0) == higher else WORSE
-    low, high, margin = simultaneous.low, simultaneous.high, family.margin
-    if margin is None or low is None or high is None:
-        return UNDECIDED
-    return EQUIVALENT if -margin < low and high < margin else UNDECIDED
 
 
 def _more(simultaneous: Interval, family: Family, sides: _Sides) -> int | None:

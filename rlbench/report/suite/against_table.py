@@ -9,15 +9,13 @@ from rlbench.report.cells.baseline import spell_cell
 from rlbench.report.compare.answer import CLAIMS, WORDS
 from rlbench.report.compare.family import (
     BASELINE,
-    BETTER,
-    EQUIVALENT,
     NOT_COMPARABLE,
     NOT_TESTABLE,
     POWER,
     UNDECIDED,
-    WORSE,
 )
 from rlbench.report.compare.legend import UNTUNED, all_foreign
+from rlbench.report.compare.tests import of_claims
 from rlbench.report.progress import count
 from rlbench.report.suite.table import listed, remarks, scale_text
 from rlbench.report.tables.caption import common
@@ -27,7 +25,7 @@ from rlbench.report.tables.data import bounds, separated
 from rlbench.report.tables.table import check_format
 from rlbench.report.text import layout
 from rlbench.report.text.figures import half_width, p_text, percents, signed
-from rlbench.report.text.fitting import Column, Sacrifice, fitting, texts
+from rlbench.report.text.fitting import Column, Sacrifice, fitting, page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,12 +71,7 @@ def against_table(
     below = [*caption(made, shown, sign), *against_remarks(made)]
     if format in DATA_FORMATS:
         return _data(made, below, format)
-    if left_out:
-        below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
-    return layout.page(
-        *texts(made.rows, columns, format), below=below, format=format, width=prose_width
-    )
+    return page(made.rows, columns, below, left_out, format=format, width=width)
 
 
 def against_remarks(made: SuiteComparison) -> list[str]:
@@ -302,14 +295,7 @@ def _of_p(made: SuiteComparison) -> str:
 
 def _of_verdicts(made: SuiteComparison, sign: str) -> str:
     family, found = made.family, {row.verdict for row in made.rows}
-    parts = [f"verdict: p decides: {BETTER} better, {WORSE} worse (p < {family.alpha:g})"]
-    if family.margin is None:
-        parts.append("nothing is called equivalent without --margin")
-    else:
-        parts.append(
-            f"{EQUIVALENT} equivalent: the {percents(family.level)} interval of diff, simultaneous "
-            f"by Bonferroni, lies inside {sign}{family.margin:g}"
-        )
+    parts = of_claims(family, "diff", sign)
     if UNDECIDED in found and any(row.more is not None for row in made.rows):
         parts.append(
             f"{UNDECIDED} undecided, with about how many more seeds a task would find a difference "

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlbench.errors import UsageError
-from rlbench.grid.normalisation import normalised
 from rlbench.report.cells.cell import labels_of
-from rlbench.report.cells.one_scale import check
+from rlbench.report.cells.metric import SCORE
+from rlbench.report.cells.one_scale import on_one_scale, put_on_scales
 from rlbench.report.cells.pairing import off_footing, task_of
 from rlbench.report.tables.notes import name_of
 from rlbench.report.text.spelling import natural
@@ -119,20 +119,23 @@ def suite(
         UsageError: There are two cells for an algorithm in a task, tasks that have no scale or one
             that contradicts their direction, or tasks of both directions without a scale.
     """
+    if scales is not None:
+        cells = put_on_scales(cells, scales)
     canonical = sorted(cells, key=lambda cell: sorted((k, str(v)) for k, v in cell.columns.items()))
     groups = _groups(canonical)
     bare = [replace(one[0], columns=_but_for_task(one[0])) for one in groups]
     labels = tuple(labels_of(bare))
     tasks = tuple(sorted({task_of(cell) for cell in canonical}, key=natural))
-    scaled = _scaled(canonical, scales)
-    higher = scaled == "here" or _one_direction(canonical)
+    imported = "imported" if canonical and on_one_scale(canonical) else ""
+    scaled = imported if scales is None else "here"
+    higher = _one_direction(canonical)
     found = []
     for group, one in zip(groups, bare, strict=True):
         by_task = _by_task(group, name_of(one, labels))
         known = {
             task: one_task
             for task, cell in by_task.items()
-            if (one_task := _values(cell, scales)) is not None
+            if (one_task := _values(cell)) is not None
         }
         missing = tuple(task for task in tasks if task not in known)
         found.append(Algorithm(columns=one.columns, cells=by_task, missing=missing, scores=known))
@@ -144,7 +147,7 @@ def suite(
         algorithms=_ordered(_ranked(found, level, higher=higher), labels, higher=higher),
         labels=labels,
         tasks=tasks,
-        metric=canonical[0].metric.name if canonical else "score",
+        metric=canonical[0].metric.name if canonical and scales is None else SCORE.name,
         higher=higher,
         scaled=scaled,
         unit=target,
@@ -177,28 +180,10 @@ def _by_task(group: Iterable[Cell], name: str) -> dict[str, Cell]:
     return by_task
 
 
-def _values(cell: Cell, scales: Mapping[str, Scale] | None) -> dict[int, float] | None:
-    """Scores of all tried seeds by number, on one scale; None if there is none or one is unknown.
-
-    On a scale, a failure of unknown worth counts as what stands for 0, as it does on import.
-    """
-    scale = scales[task_of(cell)] if scales else None
-    found: dict[int, float] = {}
-    for seed in cell.tried:
-        score = scale[0] if seed.score is None and not seed.ok and scale else seed.score
-        if score is None:
-            return None
-        found[seed.number] = normalised(score, scale) if scale else float(score)
-    return found or None
-
-
-def _scaled(cells: Sequence[Cell], scales: Mapping[str, Scale] | None) -> str:
-    """Check the scales, and say who put the scores on them."""
-    if scales is None:
-        before = [bool((cell.seeds[0].record.spec or {}).get("scale")) for cell in cells]
-        return "imported" if before and all(before) else ""
-    check(cells, scales)
-    return "here"
+def _values(cell: Cell) -> dict[int, float] | None:
+    """Scores of all tried seeds by number; None if there is none or one is unknown."""
+    found = {seed.number: seed.score for seed in cell.tried if seed.score is not None}
+    return found if found and len(found) == len(cell.tried) else None
 
 
 def _one_direction(cells: Sequence[Cell]) -> bool:

@@ -12,7 +12,7 @@ from rlbench.report.tables.data import bounds, separated
 from rlbench.report.tables.notes import failure_rates, named, notes
 from rlbench.report.tables.table import arranged, check_format
 from rlbench.report.text import layout
-from rlbench.report.text.fitting import Column, Sacrifice, fitting, texts
+from rlbench.report.text.fitting import Column, Sacrifice, fitting, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,12 +74,7 @@ def suite_table(
     below = [*_caption(suite, [column.name for column in columns]), *remarks(suite)]
     if format in DATA_FORMATS:
         return _data(suite, below, format)
-    if left_out:
-        below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
-    return layout.page(
-        *texts(suite.algorithms, columns, format), below=below, format=format, width=prose_width
-    )
+    return page(suite.algorithms, columns, below, left_out, format=format, width=width)
 
 
 def _sacrifice(suite: Suite) -> Sacrifice[Algorithm]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlbench.grid.importing import is_foreign
 from rlbench.report.cells.cell import KINDS, NOT_RUN, VERSIONS, Cell, Seed
 from rlbench.report.cells.metric import SCORE
+from rlbench.report.cells.one_scale import NAME as NORMALISED
 from rlbench.report.tables.learning import unlearned
 from rlbench.report.tables.raced import raced
 from rlbench.report.tables.suspicion import suspicions
@@ -98,12 +99,14 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
         return []
     paragraphs = []
     if any(cell.failed and cell.score is not None for _, cell in named):
-        paragraphs.append(
-            "Rows with *: failed seeds count with the task's floor in the score, or with the worst "
-            "score of the task that a run ended well with, if that is worse."
-            if any(map(_below_the_floor, (cell for _, cell in named)))
-            else "Rows with *: failed seeds count with the task's floor in the score."
-        )
+        scaled = any(cell.metric.name == NORMALISED for _, cell in named)
+        text = "Rows with *: failed seeds count with the task's floor in the score"
+        text += " (0 where none is known)" if scaled else ""
+        if any(map(_below_the_floor, (cell for _, cell in named))):
+            text += (
+                ", or with the worst score of the task that a run ended well with, if that is worse"
+            )
+        paragraphs.append(f"{text}.")
     for name, cell in named:
         if not cell.failed:
             continue
@@ -112,6 +115,9 @@ def _failures(named: Sequence[tuple[str, Cell]]) -> list[str]:
         what += f"; the others alone: {alone.mid:.3f} (n={alone.n})" if alone else ""
         if cell.score is None:
             lacks = "the floor is unknown, so there is no score"
+            lacks += (
+                " (rlbench import --floor gives one)" if is_foreign(cell.failed[0].record) else ""
+            )
             of_score = cell.metric.key == SCORE.key
             what += f"; {lacks}" if of_score else f"; a failed seed has no {cell.metric.name}"
         paragraphs.append(f"{what}.")

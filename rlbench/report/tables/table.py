@@ -16,7 +16,7 @@ from rlbench.report.tables.data import FORMATS as DATA_FORMATS
 from rlbench.report.tables.data import cell_record, data
 from rlbench.report.tables.notes import failure_rates, name_of, notes
 from rlbench.report.text import layout
-from rlbench.report.text.fitting import Sacrifice, fitting, texts
+from rlbench.report.text.fitting import Sacrifice, fitting, page
 from rlbench.report.text.spelling import natural
 
 if TYPE_CHECKING:
@@ -98,10 +98,7 @@ def table(
     below += [*failure_rates(ordered, labels), *notes(ordered, labels)]
     if format in DATA_FORMATS:
         return data(rows, labels, best, below, format, iqm=iqm)
-    if left_out:
-        below.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
-    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
-    return layout.page(*texts(rows, columns, format), below=below, format=format, width=prose_width)
+    return page(rows, columns, below, left_out, format=format, width=width)
 
 
 def _sacrifice(labels: Sequence[str]) -> Sacrifice[Row]:

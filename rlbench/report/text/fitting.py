@@ -100,6 +100,32 @@ def fitting(
     return [Column(name=sacrifice.title, say=say, number=False, folded=True), *kept], gone
 
 
+def page(
+    rows: Sequence[R],
+    columns: Sequence[Column[R]],
+    below: Sequence[str],
+    left_out: Sequence[str],
+    *,
+    format: str,  # noqa: A002 - as in `layout.lay_out`
+    width: int | None,
+) -> str:
+    """Lay out a table that was fitted to a width, with what stands below it.
+
+    Args:
+        rows: The rows.
+        columns: Those that are shown.
+        below: Paragraphs.
+        left_out: Names of the columns that are not shown; they are named below all else.
+        format: Any of `layout.FORMATS`.
+        width: The most columns of the screen; None means no limit.
+    """
+    said = list(below)
+    if left_out:
+        said.append(f"Left out for width: {', '.join(left_out)} (--max-width 0 shows all).")
+    prose_width = min(width or layout.PROSE_WIDTH, layout.PROSE_WIDTH)
+    return layout.page(*texts(rows, columns, format), below=said, format=format, width=prose_width)
+
+
 def texts(
     rows: Sequence[R],
     columns: Sequence[Column[R]],
