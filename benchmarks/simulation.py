@@ -3,7 +3,7 @@
 Run ``python benchmarks/simulation.py``. It prints its tables and writes them to ``statistics.md``
 beside this file. (A file named statistics.py here would stand in the way of Python's own module:
 torch imports it.) Every number comes from calls of the public functions on made-up data whose truth
-is known. It takes about two minutes on one core, and leaves with status 1 when a promise is broken.
+is known. It takes about six minutes on one core, and leaves with status 1 when a promise is broken.
 """
 
 from __future__ import annotations

@@ -92,10 +92,10 @@ def suite_difference(
 
     Why not a permutation test: swapping the sides of single runs tests that both are alike in
     everything. Simulated, with means alike and one spread three times the other's, that of the IQM
-    errs in up to 30 %; this one in 0.6 to 5.8 % at level .95, with 3 and 10 tasks of 3 to 10 runs,
+    errs in 19 to 26 %; this one in 0.6 to 5.8 % at level .95, with 3 and 10 tasks of 3 to 10 runs,
     normal and bimodal scores and tasks near or far from each other (``benchmarks/simulation.py``).
     Where all scores are near one of two values, each half of the time, so that the middle half is
-    hardly there, it errs in up to 9 % with 2 tasks, 7.5 % with 3 and 5 % with 10.
+    hardly there, it errs in 6 to 9 % with 2 and 3 tasks, in 5 % with 10.
 
     Args:
         a: For every task, the normalised scores (n,) of the first algorithm's runs.

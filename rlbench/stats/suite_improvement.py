@@ -39,9 +39,9 @@ def suite_improvement(
     or lost as a whole. Unpaired it is a t interval on the logit scale, as that of
     `probability_of_improvement`, with the tasks' variances summed over ``T**2`` and Satterthwaite's
     degrees of freedom. The estimate is kept half a win from 0 and 1 and its variance above that of
-    half a win, inside the interval only. Simulated coverage of 95 % intervals at 1, 3 and 10 tasks,
-    n = 3, 5 and 10 and true values .5, .76 and .96: unpaired 96 to 100 %, paired
-    88 to 100 %, as Jeffreys' interval does of so few.
+    half a win, inside the interval only. Simulated coverage of 95 % intervals at 3 and 10 tasks,
+    n = 3, 5 and 10 and true values .5, .76 and .96: unpaired 94 to 100 %, paired 88 to 99 %, as
+    Jeffreys' interval does of so few (``benchmarks/simulation.py``).
 
     Args:
         a: For every task, the scores (n,) of the first algorithm's runs; larger is better.

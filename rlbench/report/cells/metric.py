@@ -33,6 +33,7 @@ class Metric:
         return 1 if self.higher else -1
 
 
+NORMALISED = "normalised score"  # what a score is called on the scale of its task
 SCORE = Metric("score", "score")
 
 _DIRECTIONS: dict[str, Direction] = {

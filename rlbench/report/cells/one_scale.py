@@ -9,7 +9,7 @@ import numpy as np
 
 from rlbench.errors import UsageError
 from rlbench.grid.normalisation import normalised
-from rlbench.report.cells.metric import SCORE
+from rlbench.report.cells.metric import NORMALISED, SCORE
 from rlbench.report.cells.pairing import task_of
 
 if TYPE_CHECKING:
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from rlbench.report.cells.curves import Curves
     from rlbench.report.cells.metric import Metric
 
-NAME = "normalised score"
 _SCALED = ("score", "score_start", "floor")  # numbers of a result that are scores of the task
 
 
 def on_one_scale(cells: Sequence[Cell]) -> bool:
     """Whether the scores of all cells were put on one scale, here or on import."""
-    return all(cell.metric.name == NAME or _was_imported_so(cell) for cell in cells)
+    return all(cell.metric.name == NORMALISED or _was_imported_so(cell) for cell in cells)
 
 
 def check(cells: Sequence[Cell], scales: Mapping[str, Scale]) -> None:
@@ -81,7 +80,7 @@ def curves(found: Curves, cells: Sequence[Cell], scales: Mapping[str, Scale]) ->
     """
     return replace(
         found,
-        column=NAME,
+        column=NORMALISED,
         cells=tuple(
             tuple(
                 replace(
@@ -96,7 +95,7 @@ def curves(found: Curves, cells: Sequence[Cell], scales: Mapping[str, Scale]) ->
 
 
 def _scaled(cell: Cell, scale: Scale) -> Cell:
-    metric: Metric = replace(cell.metric, name=NAME, higher=True)
+    metric: Metric = replace(cell.metric, name=NORMALISED, higher=True)
     return replace(
         cell,
         seeds=tuple(_seed(seed, scale) for seed in cell.seeds),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlbench.grid.importing import is_foreign
 from rlbench.report.cells.cell import KINDS, NOT_RUN, VERSIONS, Cell, Seed
-from rlbench.report.cells.metric import SCORE
-from rlbench.report.cells.one_scale import NAME as NORMALISED
+from rlbench.report.cells.metric import NORMALISED, SCORE
 from rlbench.report.tables.learning import unlearned
 from rlbench.report.tables.raced import raced
 from rlbench.report.tables.suspicion import suspicions
